@@ -43,14 +43,14 @@ struct zkl_client_options cluster_options(void);
 struct zkl_client *cluster_client_with(const struct zkl_client_options *options);
 struct zkl_client *cluster_client(void);
 struct zkl_mutex *cluster_mutex(struct zkl_client *client, const char *path);
-/* Free the mutexes (up to a NULL), then the client; all must say 0. */
+/* Free the mutexes (up to a NULL), then the client. Each call must return 0. */
 #define cluster_free(client, ...)                                                                  \
     cluster_free_all(client, (struct zkl_mutex *[]){__VA_ARGS__, NULL})
 void cluster_free_all(struct zkl_client *client, struct zkl_mutex *mutexes[]);
 
 /* A path of the calling test's own: "/NAME-n". Static memory, good for some more calls. */
 const char *cluster_path(const char *name);
-/* Children of the path, a client's; 0 if it is not there. */
+/* The number of children of a client's path; 0 if that node is not there. */
 int cluster_children(const char *path);
 /* The nth child (0: the first by number) as a whole path for the raw connection. */
 void cluster_child(const char *path, size_t nth, char *out, size_t size);
@@ -66,7 +66,8 @@ struct actor *actor_new(void);
 void actor_begin(struct actor *actor, actor_fn fn, void *arg);
 /* 1 once what was begun is done. */
 bool actor_is_done(struct actor *actor);
-/* Wait until it is done, and give its result; the test fails if that takes longer than WAIT_MS. */
+/* Wait until the actor is done, and return its result. The test fails if that takes longer than
+ * WAIT_MS. */
 int actor_result(struct actor *actor);
 int actor_do(struct actor *actor, actor_fn fn, void *arg);
 pthread_t actor_thread(const struct actor *actor);

@@ -79,7 +79,8 @@ inline zkl::client_options options()
     return out;
 }
 
-/* What is thrown: its code; 0 if nothing is, and 1 if it is something else, or does not say why. */
+/* The code of the error that f throws; 0 if it throws none, and 1 if it throws another type, or an
+ * error without a text. */
 template <class F> int thrown_by(F f)
 {
     try {

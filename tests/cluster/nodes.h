@@ -8,8 +8,8 @@
 
 /* "PATH/NAME". Static memory, good for some more calls. */
 const char *below(const char *path, const char *name);
-/* Of the raw session: an ephemeral node with exactly that path, a client's, and what is right above it if
- * that is missing. Its czxid. */
+/* The raw session makes an ephemeral node with exactly that path, a client's, and its parent if
+ * that is missing. Returns the node's czxid. */
 uint64_t make_node(const char *node, const char *data);
 /* A persistent one. */
 void make_root(const char *path, const char *data);
@@ -36,8 +36,8 @@ void cycle(struct zkl_mutex *mutex, int n);
  * where READ is denied. part: stays valid as long as the proxy. */
 void deny_exists(struct proxy *proxy, const char *part);
 
-/* Watches of all kinds and sessions on the server; "wchp", which the other counts are made of, knows
- * data watches only. */
+/* Watches of all kinds and sessions on the server. The other counts use "wchp", which knows data
+ * watches only. */
 int all_watches(void);
 
 #endif

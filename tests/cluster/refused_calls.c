@@ -230,7 +230,8 @@ static void call_the_rest(struct refused_calls *e, enum refusal where)
     zkl_cancel_set(cancel);
     FREE(zkl_cancel_is_set(cancel), 1);
     zkl_cancel_free(cancel);
-    /* A child may have its own; a callback, if it does not wait for the connection. */
+    /* A child may have a client of its own. A callback may open one if it does not wait for the
+     * connection. */
     RETURNS(zkl_client_open(&opened, &e->options), ZKL_EINCALLBACK, 0);
     if (where == REFUSED_IN_CHILD) {
         FREE(zkl_client_free(opened), 0);

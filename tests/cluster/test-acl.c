@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Denied by an ACL, or without the credential: each has its code and a sentence that names the path
- * and what is denied; nothing hangs and nothing is left. */
+/* An ACL, or a missing credential, denies what a call needs. Each call has its code and a sentence
+ * that names the path and the right. No call hangs, and no node is left. */
 #include "creator.h"
 #include "nodes.h"
 #include "notes.h"

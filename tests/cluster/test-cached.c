@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers in one node that stays (zkl_rwlock_retain_readers): without requests, for nobody else's harm. */
+/* Readers in one node that stays (zkl_rwlock_retain_readers): they send no requests, and do no
+ * other client harm. */
 #include "inside.h"
 
 #include "api/cached_reader.h"
@@ -136,7 +137,7 @@ static bool is_done_or_queues(struct actor *actor, const char *path)
     return actor_is_done(actor) || cluster_children(path) == 3;
 }
 
-/* Until the client has heard of the writer one that comes is in. */
+/* Until its client has heard of the writer, a reader that comes is in. */
 static void come_too_late(struct actor *late, struct zkl_mutex *read, const char *path)
 {
     for (;;) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many requests each call costs, counted by the server and, by kind, by a proxy. What goes out
- * beside is accounted for: a keepalive, one read every 300 ms while an answer is due or somebody waits,
- * and libzookeeper's ping after a third of the session timeout without a request. */
+/* How many requests each call costs. The server counts them, and a proxy counts them by kind. The
+ * client sends two kinds of requests besides: a keepalive, one read every 300 ms while an answer is
+ * due or a call waits, and libzookeeper's ping after a third of the session timeout without a
+ * request. */
 #include "inside.h"
 
 #include "nodes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that somebody else deletes or writes to: the queue stays a queue, and a holder hears of
- * it. */
+/* Nodes that somebody else deletes or writes to: the queue stays a queue, and the holder hears of a
+ * deletion. */
 #include "cluster.h"
 
 #include "proxy_before.h"
@@ -25,8 +25,8 @@ static int watches(const char *node)
     return flw_watch_count(zks_host(), zks_port(server, 0), node);
 }
 
-/* A lock call that waits, on a client at this address; done when it watches its predecessor and its
- * own node. */
+/* Begin a lock call that waits, on a client at this address. Returns once the client watches the
+ * predecessor and its own node. */
 static void begin_waiting(struct scene *s, int which, const char *servers, struct actor *actor)
 {
     struct zkl_client_options options = cluster_options();
@@ -175,8 +175,8 @@ static void who_came_in_between_is_granted_first(void **state)
         check_third_is_first("between-in-one-go", true);
 }
 
-/* A watch event is: xid -1, zxid, error, then type, state, and the path behind its length. An event
- * for a path that begins so is given another one, so that nobody hears of it. */
+/* A watch event is: xid -1, zxid, error, then type, state, and the path behind its length. The hook
+ * changes the path of an event if it begins with start, so that the client does not hear of it. */
 static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *start)
 {
     const size_t head = 4 + 8 + 4 + 4 + 4 + 4, length = strlen(start);

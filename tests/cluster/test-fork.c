@@ -25,8 +25,8 @@ static void skip_under_asan(void)
     }
 }
 
-/* What fn gives, as the exit status of a child; 99 stands for a child that did not end by itself.
- * */
+/* The result of fn, as the exit status of a child. 99 stands for a child that did not end by
+ * itself. */
 static int in_child(int (*fn)(void *arg), void *arg)
 {
     pid_t pid = fork();

@@ -48,7 +48,7 @@ static void takes_of(struct take *takes, struct zkl_mutex *mutex, size_t count)
         takes[i] = take_of(mutex);
 }
 
-/* Actors that wait, the first one first; takes[i] is what each waits with. */
+/* Start actors that wait, in this order. takes[i] has the wait of each. */
 static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex *mutex,
                     size_t count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits that end without the lock leave nothing: no node, no watch on the server, no record of a
- * call, no memory; not only at the end but all along, while the holder lives. */
+ * call, no memory. This holds not only at the end but all along, while the holder lives. */
 #include "cluster.h"
 
 #include "api/client.h"
@@ -59,7 +59,7 @@ static void scene_end(struct scene *s)
 
 /* --- the waiters ------------------------------------------------------------------------------ */
 
-/* A thread with waits of its own; all of them end with the code that is expected. */
+/* A thread with waits of its own. Each wait must end with the expected code. */
 struct worker {
     struct scene *scene;
     int (*wait)(struct worker *worker, struct zkl_mutex *mutex);
@@ -166,8 +166,8 @@ static void cancel_current(struct worker *w)
     pthread_mutex_unlock(&w->mu);
 }
 
-/* Look again and again until all are done; after each look one of those that wait is cancelled, so
- * that the waits end in every state. */
+/* Look again and again until all workers are done. After each look the test cancels a wait of the
+ * next worker, so that waits end in every state. */
 static struct look watch_over(struct scene *s, struct worker *workers)
 {
     struct look largest = {0};
@@ -230,8 +230,8 @@ static void check_busy(struct look busy)
     check_num(busy.server_watches, <=, FLAT_WATCHES);
 }
 
-/* Rounds of waits. During each what is under way is bounded by the number of threads, not by that
- * of the waits so far; between two nothing is left but the holders' nodes, and the memory is that
+/* Rounds of waits. During each round the number of threads limits what is under way, and not the
+ * number of waits so far. Between two rounds only the holders' nodes are left. The memory is that
  * after the second round, which has warmed everything up. */
 static void check_rounds(const char *name, const struct worker *kind, int count)
 {

@@ -69,7 +69,7 @@ static void on_event(const struct zkl_log_event *event, void *arg)
     pthread_mutex_unlock(&b->mu);
 }
 
-/* The first event of this kind (and state) from the nth on; NULL: there is none yet. */
+/* The first event of this kind (and state) from the nth on, or NULL if there is none yet. */
 static const struct kept *find(struct book *b, size_t from, enum zkl_log_kind kind, int state)
 {
     const struct kept *found = NULL;

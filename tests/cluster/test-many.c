@@ -74,7 +74,7 @@ static void crowd_close(struct crowd *c)
     free(c->ops);
 }
 
-/* In the queue, behind somebody who is watched, and no answer is due. */
+/* Every acquisition is in the queue and watches its predecessor, and no answer is due. */
 static bool is_settled(struct crowd *c)
 {
     struct zkl_driver *d = c->client->driver;

@@ -136,8 +136,8 @@ static void note_release(struct tally *t, int holds, int reentries, int64_t held
     pthread_mutex_unlock(&t->mu);
 }
 
-/* A try, a wait that is over before it begins or soon, or one that is canceled; else for as long as it
- * takes. */
+/* A try, a wait that is over before it begins or soon after, a wait whose cancel object is set, or one
+ * without an end. */
 static struct zkl_wait some_wait(struct worker *worker)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;

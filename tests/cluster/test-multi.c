@@ -562,7 +562,8 @@ static void pair_begin(struct pair *p, actor_fn fn)
     check_wait(cluster_children(p->paths[1]) == 2 && cluster_children(p->paths[0]) == 1, WAIT_MS);
 }
 
-/* A stranger takes the first away; it is had again, or not. */
+/* Another session deletes the first member's node. With again the call must acquire that member
+ * anew. */
 static void pair_lose_first(struct pair *p, bool again)
 {
     char node[700];
@@ -704,8 +705,8 @@ static void a_part_lost_on_the_way_is_acquired_again(void **state)
 
 /* --- parts that are given up on the way ----------------------------------------------------------- */
 
-/* A mutex that is handed on in its process, between two that belong to no thread; behind them another client has
- * the last one. An actor waits for all with that cancel object. */
+/* A mutex that is handed on in its process, between two that belong to no thread. Behind them is a
+ * mutex that another client holds. An actor waits for all of them with that cancel object. */
 struct parts {
     struct zkl_client *client, *other;
     struct zkl_mutex *first, *handed, *third, *last, *rival, *first_rival;
@@ -783,7 +784,7 @@ static void a_part_given_up_is_somebody_elses(void **state)
     actor_begin(p.actor, parts_acquire, &p);
     check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
     actor_begin(p.neighbour, do_lock, p.handed);
-    net_nap_ms(50); /* for it to wait in its process, where nobody sees it */
+    net_nap_ms(50); /* for it to wait in its process, which no other client sees */
     parts_lose_first(&p);
     check_ok(actor_result(p.neighbour));
     check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);

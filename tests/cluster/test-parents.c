@@ -59,8 +59,8 @@ static void parents_of_others_are_used_and_stay(void **state)
     cluster_free(client, mutex);
 }
 
-/* The create of a node that is held back goes on; again: the one after the parents were made anew, which is
- * the second to come, is held back too. */
+/* The proxy lets the create that it holds back continue. With again it then holds back the one
+ * after the client has made the parents anew, which is the second to come. */
 static void release_create(struct proxy *proxy, bool again)
 {
     if (again)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions: the calls that answer with yes or no, a count, a time, a token or a state, and that a program uses as
- * conditions. Called wrongly each answers 0, and zkl_error_detail() says why; else it is empty. tests/house/questions.py
- * compares the two lists here with the headers. */
+/* Questions: the calls that answer with yes or no, a count, a time, a token or a state, and that a
+ * program uses as conditions. After a wrong call each answers 0, and zkl_error_detail() says why.
+ * Otherwise the detail is empty. tests/house/questions.py compares the two lists here with the
+ * headers. */
 #include "cluster.h"
 
 #include <zklock/async.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The retained lock (retain_ms): its node stays after the last unlock, for nobody else's harm. */
+/* The retained lock (retain_ms): its node stays after the last unlock, and does no other client
+ * harm. */
 #include "cluster.h"
 
 #include "notes.h"
