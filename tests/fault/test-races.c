@@ -227,6 +227,16 @@ static int lock_multi(struct zkl_mutex *unused, void *multi)
     return zkl_multi_lock(multi);
 }
 
+/* Until then a node that may not be checked ends the call: that is how its grant is confirmed. */
+static bool holds_one_and_is_next_for_another(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    const struct zkl_core *core = &client->driver->core;
+    bool settled = core->need_window == 2 && core->awaits_proof == 0;
+    zkl_driver_unlock(client->driver);
+    return settled;
+}
+
 static size_t unchecked(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
@@ -253,8 +263,7 @@ static void a_member_that_can_not_be_checked_fails_all(void **state)
     check_ok(zkl_multi_new(&multi, client, members, 2));
     check_ok(zkl_mutex_lock(rival));
     actor_begin(waiter, lock_multi, NULL, multi);
-    check_wait(fault_children(wire, "/races/m/b") == 2 && fault_children(wire, "/races/m/a") == 1,
-               WAIT_MS);
+    check_wait(holds_one_and_is_next_for_another(client), WAIT_MS);
     only_child(wire, "/races/m/a", node, sizeof node);
     forbid(wire, node);
     check_wait(unchecked(client) == 1, WAIT_MS);
