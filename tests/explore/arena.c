@@ -20,7 +20,7 @@ struct block {
     char bytes[];
 };
 
-/* It lies at the arena's begin, and is copied with it. */
+/* It lies at the arena's beginning, and is copied with it. */
 struct arena {
     size_t used;
     struct block *freed[SMALL + LARGE];

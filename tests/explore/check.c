@@ -122,7 +122,8 @@ static bool waits_for(const struct zkl_contender_machine *m, const char *name)
            zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &place, name);
 }
 
-/* The node it is granted on is there, of this session, and nobody's that it would have to wait for is. */
+/* The node of the grant is there and belongs to this session, and nobody has a node for which
+ * the contender would have to wait. */
 static void check_node(struct world *w, const struct place *place)
 {
     const struct zkl_contender_machine *m = &place->contender.machine;
@@ -291,7 +292,7 @@ static void check_contenders(const struct client *c)
     must(!c->core.refused);
 }
 
-/* It would fail all others. */
+/* A heartbeat has no unchecked node in it, because that would fail the whole heartbeat. */
 void check_heartbeat(const struct client *c)
 {
     for (const struct zkl_contender *o = c->core.first; o; o = o->next) {
@@ -318,13 +319,14 @@ static bool is_known(const struct zkl_core *core, const char *path)
     return is_among(core->removing, path);
 }
 
-/* Where the server removes none, they stay until they fire. */
+/* If the server can't remove watches, they stay until they fire. */
 static bool leaves_watches(const struct zkl_core *core)
 {
     return zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
 }
 
-/* Every watch on the server is one that the core knows of, and of those each that is armed is somebody's. */
+/* The core knows of every watch on the server, and every armed watch of the core has a
+ * subscriber. */
 static void check_watches(const struct client *c)
 {
     const struct fake_handle *h = c->current;
@@ -336,7 +338,7 @@ static void check_watches(const struct client *c)
     }
 }
 
-/* Something speaks against keeping it: never when an event is over. */
+/* When an event is over, nothing speaks against keeping a lock that is kept for the next turn. */
 static void check_idle(const struct client *c)
 {
     if (!c->turns.given || c->turns.state != ZKL_LOCAL_QUEUE_IDLE)

@@ -55,7 +55,7 @@ static void add_owners(struct list *l, struct client *c)
     }
 }
 
-/* Behind all others': so that somebody waits, where few are put off. */
+/* These choices come behind all others, so that somebody waits even if few steps are put off. */
 static void add_ends(struct list *l)
 {
     struct world *w = l->w;
@@ -69,7 +69,8 @@ static void add_ends(struct list *l)
     }
 }
 
-/* Only what nobody has seen who comes back now makes a difference. */
+/* A server that lags makes a difference only if it lacks a change that this client has not seen
+ * yet. */
 static bool is_worth_lagging(const struct client *c)
 {
     const struct fake *fake = &c->world->fake;

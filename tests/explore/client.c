@@ -200,7 +200,8 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
     if (saying)
         say("  %d #%llu %s -> %s: %s", name_of(c), (unsigned long long)contender->number,
             zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
-    /* Those of one transaction are granted once the zxid is known, without another look at each node. */
+    /* The core grants the members of one transaction once it knows the zxid, without another
+     * look at each node. */
     bool together = contender->machine.asked.batch || c->core.group_commit.from > 0;
     bool member = together && strcmp(why, "nobody came between") == 0;
     if (m->state == ZKL_CONTENDER_HOLDING && from != ZKL_CONTENDER_CONFIRMING && !member)
@@ -317,7 +318,7 @@ bool client_is_served(const struct client *c)
     return fake_alive(&c->world->fake, c->current->session);
 }
 
-/* Every server but those that are behind, or alone, applies what was done. */
+/* Every server applies what was done, except those that are behind, or alone. */
 static void spread(struct world *w)
 {
     for (int i = 0; i < w->bounds->clients; i++) {
@@ -555,7 +556,7 @@ void time_pass(struct world *w, int64_t ms, bool late)
     world_settle(w);
 }
 
-/* --- the begin ------------------------------------------------------------ */
+/* --- the beginning -------------------------------------------------------- */
 
 static void client_init(struct world *w, struct client *c)
 {

@@ -328,7 +328,7 @@ static bool is_behind(const struct zkl_watch *watch, uint64_t id)
     return watch->id <= id && watch->id % ZKL_WATCH_BUCKETS == id % ZKL_WATCH_BUCKETS;
 }
 
-/* Where the next one is looked for: in which bucket, and behind how many there. */
+/* Where the core looks for the next watch: in which bucket, and behind how many there. */
 static void looked_at(const struct zkl_core *core)
 {
     size_t place = core->looked_at % ZKL_WATCH_BUCKETS, behind = 0;
@@ -725,7 +725,8 @@ static void ensemble(const struct fake *fake)
     }
 }
 
-/* The one after this session; NULL: there is none. Which place one has depends on those that are dead. */
+/* The touches of the next living session after this one; NULL: there is none. Places in the
+ * array depend on dead sessions, and so are no order. */
 static const struct touches *touches_after(const struct world *w, int64_t session)
 {
     const struct touches *found = NULL;

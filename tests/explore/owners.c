@@ -101,7 +101,7 @@ static void on_state(struct world *w, struct place *place, const struct zkl_noti
     }
 }
 
-/* Of a place that takes turns, before it hears of it itself. */
+/* For a place that takes turns: the owner's phase changes here, before the rest sees the news. */
 static void local_queue_notification(struct place *place, const struct zkl_notification *news)
 {
     struct owner *o = place->owner;
@@ -118,7 +118,7 @@ static void local_queue_notification(struct place *place, const struct zkl_notif
     }
 }
 
-/* Of a place of readers that is nobody's own: the last one is out. */
+/* For a place of readers that is nobody's own: its release says that the last reader is out. */
 static void reader_notification(struct place *place, const struct zkl_notification *news)
 {
     if (news->type == ZKL_NOTIFY_RELEASED && !place->owner && place->phase == GRANTED)
@@ -221,8 +221,8 @@ static void have(struct owner *o, struct place *place)
     o->phase = GRANTED;
 }
 
-/* Only what is surely held, without a lease, that nobody asked for; and so often in a row while others
- * queue. */
+/* A turn is given only with a lock that is surely held, without a lease, and that nobody asked
+ * for. While others queue this happens at most handoffs_max times in a row. */
 static void turn_given(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct place *place = place_of(turn->given);
@@ -352,7 +352,7 @@ static void reader_start(struct owner *o, struct zkl_lock_request *wish)
     zkl_core_acquire(&c->core, now_of(c->world), &o->place->contender, wish);
 }
 
-/* What it waited for has been decided: its node becomes that of all, if that may be. */
+/* The wait is over. The reader's node becomes that of all readers, if that may be. */
 static void reader_decided(struct owner *o)
 {
     struct client *c = o->client;
@@ -832,7 +832,7 @@ void owners_forget(struct client *c)
     }
 }
 
-/* --- the begin ------------------------------------------------------------ */
+/* --- the beginning -------------------------------------------------------- */
 
 static struct place *add_places(struct client *c, int count, int root, bool permits)
 {

@@ -65,7 +65,7 @@ enum fault {
     FAULT_RAISE,   /* reconnects raise the timeout, and the leader counts with the stored one */
     FAULT_REFUSE,  /* a server is too busy for a request */
     FAULT_STARVE,  /* a client's service thread stands still: timers run late */
-    FAULT_ANEW,    /* the first path with all in it, and it is made anew where its numbers were */
+    FAULT_ANEW,    /* the first path is deleted with all in it, and made anew at its old count */
     FAULTS
 };
 #define BIT(fault) (1u << (fault))
@@ -80,7 +80,7 @@ struct scenario {
     bool unlinked;   /* the first link is on the way, too, and the first answer over it */
     bool scarce;     /* no memory for a batch: one by one */
     bool unremoving; /* servers do not know how to remove watches */
-    int32_t counter; /* of the paths' nodes at the begin, */
+    int32_t counter; /* of the paths' nodes at the beginning, */
     bool worn_first; /* or of the first one's alone */
     int handoffs_max, retain_ms;
     int permits;
@@ -227,7 +227,7 @@ void client_kill(struct client *c);
 int64_t time_next_ms(const struct world *w);
 /* Does a session expire then that its client could still come back to? */
 bool time_may_be_late(const struct world *w, int64_t ms);
-/* To that moment. late: what is given up ends as late as it may. */
+/* Moves time to that moment. late: a session that was given up ends as late as it may. */
 void time_pass(struct world *w, int64_t ms, bool late);
 struct touches *touches_of(struct world *w, int64_t session);
 
@@ -244,7 +244,7 @@ bool owner_may_stop(const struct owner *o);
 void owner_stop(struct owner *o);
 void owner_exit(struct owner *o);
 void owner_renew(struct owner *o);
-/* What was answered goes on to the next cycle. */
+/* An owner that was answered goes on to its next cycle. */
 void owners_run(struct world *w);
 bool owner_is_done(const struct owner *o);
 /* It keeps something that ends with its last handle: a node, or a watch. */
