@@ -36,7 +36,7 @@ struct race {
     const char *title;
     const char *paths;                 /* of a multi-lock several, with commas */
     const char *sides[RACE_SIDES_MAX]; /* "c mutex names=kazoo": language, kind, options; one of
-                                          them can be at=PATH, for one that locks but that path */
+                                          them can be at=PATH, for one that locks only that path */
     int writers;                       /* percent, of a rwlock */
     int permits;                       /* of a semaphore; 0: it is none */
     int together;                      /* how many must have been seen inside at a time; 0: one */

@@ -177,7 +177,7 @@ void peers_print_logs(void)
     }
 }
 
-/* It has ended, or is to. */
+/* Ends the peer, if it has not ended, and forgets its workers. */
 static void bury(size_t i)
 {
     close(peers[i].in);
