@@ -5,7 +5,7 @@
 
 #include "cluster.h"
 
-/* Nodes below path/leases: of permits that are out and of the one who asks next. */
+/* Nodes below path/leases: of the permits that are out, and of the next contender. */
 int leases(const char *path);
 struct zkl_semaphore *semaphore_of(struct zkl_client *client, const char *path, int permits);
 

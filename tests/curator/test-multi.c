@@ -102,7 +102,7 @@ static void a_multi_lock_holds_from_lock_to_unlock(void **state)
 
 enum { READ = 1, CREATE = 4, DELETE = 8 };
 
-/* A path that lets nobody do this but the raw connection. */
+/* A path at which only the raw connection may do this. */
 static void make_bad(const char *path, int denied)
 {
     struct wire_acl acl[] = {{WIRE_PERM_ALL & ~denied, "world", "anyone"},

@@ -500,7 +500,7 @@ struct worker {
     struct counter *counter;
 };
 
-/* A permit that an outage has cost says so when it is given back. */
+/* The release of a permit says so if an outage has cost it. */
 static int work(void *arg)
 {
     struct worker *worker = arg;
