@@ -38,7 +38,7 @@ static void note_session(struct seat *seat, struct zkl_client *client)
     zkl_driver_unlock(client->driver);
 }
 
-/* What is read before the window is looked at errs to the end's being earlier. */
+/* The clock is read before the window: so an error makes the end earlier. */
 static void look(struct seat *seat, struct zkl_mutex *mutex)
 {
     int64_t now = net_boot_ns(), left_ms = zkl_mutex_window_ms(mutex);

@@ -31,7 +31,8 @@
 #define PROBE_MS 10000
 /* After the outage: libzookeeper comes again within a second; then a request, a proof. */
 #define AGAIN_MS 1500
-/* That on a machine of which nothing is known: the short form only sees that it ends. */
+/* The same on a machine of which nothing is known: the short form only checks that the state
+ * ends. */
 #define SLOW_MS 15000
 #define HEARTBEAT_SHARE 4 /* of the session timeout, for the round of heartbeats */
 

@@ -71,7 +71,8 @@ static struct seat *bring_up(struct test *t, int session_ms, bool tick_said)
     return s;
 }
 
-/* To the other server, and some time there. Of a timeout that is not believed nothing is seen. */
+/* Moves the client to the other server, and waits there. A timeout that the client does not
+ * believe leaves no trace. */
 static void raise(struct test *t, struct seat *s)
 {
     int64_t before = proxy_counts(t->proxies[RAISED_AT], PROXY_CONNECT);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A holder's window is over before somebody else gets the lock: aimed at the moments in which the
- * least is known of its session.
+/* A holder's window is over before somebody else gets the lock: aimed at the moments in which
+ * the least is known of its session.
  *
- * Three servers. A relay hands each PING of the leader to one follower over late, by up to D, a
- * sixteenth of the session timeout. Clients of that follower are idle or stopped for a while and then
- * lock, or hold already, all at one moment: when a PING is late. As soon as they have been answered
- * the follower is cut off, or stopped: the leader has heard of nothing since the PING before. Other
- * clients, at the other follower, wait for the same locks. Each window's end is compared with the
- * moment in which the other one had the lock.
+ * Three servers. A relay passes each PING of the leader to one follower late, by up to D, a
+ * sixteenth of the session timeout. Clients of that follower are idle or stopped for a while and
+ * then lock, or hold already, all at one moment: when a PING is late. As soon as they have their
+ * answers, the test cuts the follower off, or stops it: the leader has heard of nothing since
+ * the PING before. Other clients, at the other follower, wait for the same locks. The test
+ * compares each window's end with the moment in which the other client had the lock.
  *
- * How good the aim is: the leader's own reckoning of each session is known from what the relay has
- * seen, and so is the least margin that any rule leaves which counts on D and no more. Some run has
- * to come near that one. A run in which the machine itself was later than D shows nothing, whatever
- * came out; it is done again. */
+ * How good the aim is: from what the relay has seen the test knows when the leader ends each
+ * session. So it also knows the least margin that any rule leaves which counts on D and no more.
+ * Some run must come near that one. A run in which the machine itself was later than D shows
+ * nothing, whatever came out; the test does it again. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

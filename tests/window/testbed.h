@@ -36,8 +36,8 @@ void testbed_end(struct testbed *testbed);
 /* A seed that nobody had. */
 uint64_t testbed_seed(void);
 
-/* The program, when it is called as seat_start calls it: main begins with this. Not reached again in
- * that case. */
+/* main begins with this. It runs the seat and does not return if seat_start has started the
+ * program. */
 void seat_if_asked(int argc, char **argv);
 /* Start the process of a seat that is filled in, and kill it. */
 void seat_start(struct testbed *testbed, int i);
