@@ -32,8 +32,8 @@ struct gauge {
 
 /* Before anybody locks. 0, or -1: the server does not answer. */
 int gauge_begin(struct gauge *g, const char *host, int port);
-/* Take the next look at all but memory, again and again for a while, until nothing is too much: 0. Else -1, and
- * why says what is. The look becomes g->look[g->count]. */
+/* Take the next look at everything except memory, again and again for a while, until nothing is
+ * too much: 0. Else -1, and why says what is. The look becomes g->look[g->count]. */
 int gauge_look(struct gauge *g, const pid_t *pids, char *why, size_t size);
 /* Memory belongs to it, too: the heaps that the processes reported. Now it counts. */
 void gauge_weigh(struct gauge *g, const pid_t *pids, const struct shared *shared, double at_s);

@@ -132,7 +132,7 @@ static void signal_all(const struct soak *soak, int sig)
     }
 }
 
-/* Those that have ended; any but a clean end is a failure. */
+/* Reaps the processes that have ended; any end except a clean one is a failure. */
 static int reap(struct soak *soak)
 {
     int running = 0;
@@ -379,8 +379,8 @@ static int verdict(const struct shared *b)
     return is_meant(b) ? 0 : 1;
 }
 
-/* Begin again without what glibc's malloc keeps for each thread, which counts as in use: without it a heap at rest is
- * the same to a few KB. It is read before main. */
+/* Runs the program again without what glibc's malloc keeps for each thread, which counts as in
+ * use: without it a heap at rest is the same to a few KB. glibc reads the variable before main. */
 static void without_caches(char **argv)
 {
     static const char tunables[] = "GLIBC_TUNABLES";

@@ -43,7 +43,7 @@ int process_part(struct process *p);
 /* One thread, until the shared says stop. arg: a struct worker. */
 void *worker_main(void *arg);
 
-/* Not to give back what the shared says. */
+/* Leaks what the shared says. */
 void leak_some(struct shared *shared);
 
 /* --- one call --------------------------------------------------------------------------------- */
