@@ -91,7 +91,8 @@ struct alone {
     struct zkl_unlisted_grant core;
     /* The watch on it that was armed last, and the link's number then; 0: none. */
     uint64_t watch, link;
-    /* Which was that when the last that was first left, and stood since before; 0: none. */
+    /* That watch, when the last contender that was first left, if it stood since before; 0:
+     * none. */
     uint64_t vouched;
     int32_t left; /* that one's number */
 };
