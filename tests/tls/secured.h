@@ -39,7 +39,7 @@ struct zkl_client_options tls_options(int port, const char *ca, const char *cert
 /* The options must give a client that can lock and unlock a path. */
 void check_works(const struct zkl_client_options *options);
 struct zkl_client *must_open(const struct zkl_client_options *options);
-/* No client must come of it, within BOUND_MS, and the sentence must have the word. */
+/* The options must give no client within BOUND_MS, and the sentence must have the word. */
 void check_refused(const struct zkl_client_options *options, int code, const char *word);
 void lock_and_unlock(struct zkl_client *client, const char *path);
 

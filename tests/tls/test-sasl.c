@@ -26,7 +26,7 @@ static struct zkl_client_options user(const char *name, const char *password)
     return options;
 }
 
-/* Goal: who logs in locks, and stays logged in over a restart of the server. */
+/* Goal: a client that logs in locks, and stays logged in over a restart of the server. */
 static void who_logs_in_locks(void **state)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");
@@ -40,8 +40,8 @@ static void who_logs_in_locks(void **state)
     check_ok(zkl_client_free(client));
 }
 
-/* Goal: a line's end in the manner of Windows is no part of the password, and what is no regular file is refused: a pipe would
- * have to be written anew for each login. */
+/* Goal: a line's end in the manner of Windows is no part of the password. A file that is no
+ * regular file is refused: a pipe would have to be written anew for each login. */
 static void the_password_is_a_line_of_a_regular_file(void **state)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\r\n");

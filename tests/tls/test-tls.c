@@ -209,7 +209,8 @@ static void clients_opened_at_once_leave_the_log_on(void **state)
     check_refused(&options, ZKL_EDISCONNECTED, "signed by one of tls_ca_file");
 }
 
-/* Goal: a server whose certificate another CA signed is not talked to, and a client's that another CA signed is refused. */
+/* Goal: the client does not talk to a server whose certificate another CA signed, and the server
+ * refuses a client whose certificate another CA signed. */
 static void a_certificate_of_another_ca_is_refused(void **state)
 {
     struct zkl_client_options options =
@@ -221,8 +222,9 @@ static void a_certificate_of_another_ca_is_refused(void **state)
     check_refused(&options, ZKL_EDISCONNECTED, "the server refused this client's certificate");
 }
 
-/* Goal: what docs/security-tls.md says of certificates without a use: whoever has a client's can pass for a server, as no name is
- * checked, unless it is one for clients alone. */
+/* Goal: what docs/security-tls.md says of certificates without a use: as no name is checked, the
+ * owner of a client's certificate can pass for a server, unless that certificate is for clients
+ * alone. */
 static void a_clients_certificate_may_pass_for_a_servers(void **state)
 {
     struct zkl_client_options options = good(),
@@ -463,7 +465,8 @@ static long used_ms(const struct rusage *usage)
 
 #define MISSING_USES_MS 200 /* a link that is tried without a pause takes all that it gets */
 
-/* Goal: a file that is not there when a link is made costs the link, as long as it is not there, and no processor. */
+/* Goal: a file that is missing when the client makes a link costs the link, as long as it is
+ * missing, and no processor. */
 static void a_missing_file_costs_the_link_until_it_is_back(void **state)
 {
     struct zkl_client_options options =
@@ -514,7 +517,8 @@ static void a_key_that_is_closed_later_asks_nobody(void **state)
     check_ok(close(ends[1]));
 }
 
-/* Goal: where libzookeeper would be given a descriptor that its select can't take, the client is refused instead. Modes: F81. */
+/* Goal: if libzookeeper would get a descriptor that its select can't take, opening the client
+ * fails instead. Modes: F81. */
 static void high_descriptors_are_refused(void **state)
 {
     enum { MOST = 1100, FREE = 8 };
@@ -569,7 +573,8 @@ static void the_command_has_tls_by_the_environment(void **state)
     set_command(false, NULL);
 }
 
-/* Goal: what needs a connection that has no TLS says so, before anything is done: no lock is taken, no node made. */
+/* Goal: a command that needs a connection without TLS says so before it does anything: it takes
+ * no lock and makes no node. */
 static void what_has_no_tls_says_so(void **state)
 {
     static const char sentence[] = "tls_ca_file is set, but this needs a connection";
