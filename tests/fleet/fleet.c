@@ -133,7 +133,8 @@ static int open_raw(void)
     return rc == 0 ? wire_auth(raw, "digest", CREDENTIAL) : rc;
 }
 
-/* Nothing keeps its session in the background, and a server that stands still for long breaks it. */
+/* Nothing keeps this session alive in the background, and a server that stands still for long
+ * breaks it. */
 void fleet_keep_raw(void)
 {
     if (raw != NULL && wire_ping(raw) == 0)
@@ -144,7 +145,7 @@ void fleet_keep_raw(void)
     check_ok(open_raw());
 }
 
-/* Take what they say for a moment; false: one has ended without a "done". */
+/* Reads what the processes say for a moment; false: one has ended without a "done". */
 static bool listen_to_all(const char **fault)
 {
     struct pollfd fds[PROCESSES];
