@@ -74,8 +74,8 @@ struct zkl_lock_metrics {
     /* Now. */
     uint64_t held;
     uint64_t waiting; /* calls */
-    /* contenders of any client before the last of these calls, by the list that it saw last; 0:
-     * none, or it has seen no list yet */
+    /* contenders of any client before the last of these calls, by the list that it saw last or by
+     * its number; 0: none, or its place is not known yet */
     uint64_t queue_before;
 };
 
