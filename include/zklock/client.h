@@ -75,8 +75,8 @@ struct zkl_client_options {
      * "digest:" is the scheme, with one colon it is a user of that name; neither part may be empty.
      * Alternatives are the next two fields */
     const char *auth_credential;
-    /* a file whose first line is the credential; a pipe's writer has 10 s for it, and a pipe without
-     * a writer is empty */
+    /* a file whose first line is the credential; a pipe's writer has 10 s for it, and a pipe
+     * without a writer is empty */
     const char *auth_file;
     const char *auth_env; /* an environment variable that holds it */
     const char *owner;    /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
