@@ -154,8 +154,8 @@ static int open_client(struct zkl_client **client, const struct zkl_client_optio
         return fail_unanswered(options);
     if (code == ZKL_EBADSERVERS)
         return fail(EXIT_CONFIG,
-                    "%s: the servers must be HOST:PORT[,HOST:PORT...][/CHROOT], with names that "
-                    "can be resolved",
+                    "%s: the servers must be HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in "
+                    "brackets",
                     settings->place[SETTING_SERVERS]);
     return code == 0 ? 0 : fail_code(code);
 }
