@@ -131,7 +131,7 @@ static bool retry_singly(struct zkl_core *core, struct zkl_batch *batch,
 
 void zkl_batch_cancel_held(struct zkl_core *core)
 {
-    bool is_up = zkl_session_connected(&core->session);
+    bool is_up = zkl_core_connected(core);
     struct zkl_contender *next;
     for (struct zkl_contender *c = core->group_commit.first; c; c = next) {
         next = c->next_held;

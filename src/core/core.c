@@ -199,6 +199,7 @@ static void settle(struct zkl_core *core)
 /* The session is over: nothing is awaited, no watch is left. */
 static void forget_session(struct zkl_core *core)
 {
+    core->forgets = true;
     zkl_pending_clear(core);
     zkl_watch_clear(core);
     zkl_shared_list_reset(core);
@@ -210,6 +211,7 @@ static void forget_session(struct zkl_core *core)
     }
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_EXPIRED}, NULL);
     zkl_query_expired(core);
+    core->forgets = false;
 }
 
 void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_event *event)
@@ -248,7 +250,7 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
     }
     zkl_answer_stamp(core, reply);
     struct zkl_pending *slot = zkl_pending_take(core, reply->id);
-    if (reply->answer == ZKL_ANSWER_LINK && zkl_session_connected(&core->session) &&
+    if (reply->answer == ZKL_ANSWER_LINK && zkl_core_connected(core) &&
         !(slot && is_paced(core, slot)))
         zkl_timers_ask_again(core);
     if (reply->hung_up && !core->is_blamed) /* they are handed back in the order of their sending */

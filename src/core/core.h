@@ -335,6 +335,7 @@ struct zkl_core {
     struct zkl_tracer tracer;
     uint64_t last_id, last_watch, last_number;
     uint64_t link; /* a number for each time that it was made or broke */
+    bool forgets;  /* the ended session, at this moment; the driver's handle is still that one's */
     /* How many contenders ... */
     size_t need_window;    /* ... want heartbeats */
     size_t unchecked;      /* ... have a node that the server does not let us check */
@@ -400,6 +401,13 @@ struct zkl_core {
     uint64_t sent[ZKL_REQUEST_KINDS]; /* for metrics: requests that left, */
     struct zkl_histogram writes;      /* and how long quorum writes took */
 };
+
+/* May requests be sent? The next session can be connected while the last one is being forgotten,
+ * and then the driver does not know its handle yet. */
+static inline bool zkl_core_connected(const struct zkl_core *core)
+{
+    return zkl_session_connected(&core->session) && !core->forgets;
+}
 
 /* Is the contender notified of release requests at its node while that has no holder? The limit of
  * watches refuses these subscriptions first. */

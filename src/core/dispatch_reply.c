@@ -251,7 +251,7 @@ static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct
 {
     /* With the link the list is lost too; of a server that would not do this one it shows
      * nothing. */
-    bool both_lost = reply->answer == ZKL_ANSWER_LINK && !zkl_session_connected(&core->session);
+    bool both_lost = reply->answer == ZKL_ANSWER_LINK && !zkl_core_connected(core);
     bool is_ok = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_NONODE || both_lost;
     if (is_ok || !c->machine.list_out)
         return;

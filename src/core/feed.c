@@ -309,7 +309,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
 {
     struct zkl_actions actions;
     event.now = core->now;
-    event.connected = zkl_session_connected(&core->session);
+    event.connected = zkl_core_connected(core);
     event.session = core->session.id;
     event.window_end_boot = zkl_session_window_end(&core->session);
     event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);

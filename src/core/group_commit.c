@@ -105,7 +105,7 @@ static bool is_crowded(const struct zkl_core *core)
 static bool may_wait(const struct zkl_core *core, const struct zkl_contender *c)
 {
     const struct zkl_lock_request *asked = &c->machine.asked;
-    bool is_at_work = zkl_session_connected(&core->session) && is_crowded(core);
+    bool is_at_work = zkl_core_connected(core) && is_crowded(core);
     bool is_known = !zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2) &&
                     !zkl_opcode_is_unknown(core, ZKL_OPCODE_MULTI);
     return is_at_work && is_known && !asked->batch && asked->unlisted && asked->view &&

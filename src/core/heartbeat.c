@@ -191,7 +191,7 @@ static bool is_out(const struct zkl_core *core)
 /* INT64_MAX: none is wanted now. */
 static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 {
-    if (core->need_window == 0 || !zkl_session_connected(&core->session) || is_out(core))
+    if (core->need_window == 0 || !zkl_core_connected(core) || is_out(core))
         return INT64_MAX;
     const struct zkl_proof *proof = &core->session.proof;
     int64_t due = zkl_proof_heartbeat_due(proof);
@@ -203,7 +203,7 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 static int64_t recheck_at(const struct zkl_core *core)
 {
     bool none = core->unchecked == 0 || core->recheck.pending.id != 0;
-    return none || !zkl_session_connected(&core->session) ? INT64_MAX : core->recheck_mono_ns;
+    return none || !zkl_core_connected(core) ? INT64_MAX : core->recheck_mono_ns;
 }
 
 bool zkl_heartbeat_if_wanted(struct zkl_core *core)

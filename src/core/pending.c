@@ -67,7 +67,7 @@ void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zk
     slot->opcode = zkl_opcode_choose(core, request);
     slot->sent_boot_ns = core->now.boot_ns;
     request->stamp = stamp(core, slot);
-    bool goes = zkl_session_connected(&core->session) || slot->kind == ZKL_REQ_KEEPALIVE;
+    bool goes = zkl_core_connected(core) || slot->kind == ZKL_REQ_KEEPALIVE;
     enum zkl_answer refusal = goes ? core->port->send(core->port, request) : ZKL_ANSWER_LINK;
     if (refusal != ZKL_ANSWER_OK) {
         slot->id = 0;

@@ -42,7 +42,7 @@ enum zkl_pred_end zkl_pred_end_unwatched(const struct zkl_contender *c)
 /* Its answer is under way, behind everything that the server has reported so far. */
 static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
 {
-    return watch && watch->state == ZKL_WATCH_ARMING && zkl_session_connected(&core->session);
+    return watch && watch->state == ZKL_WATCH_ARMING && zkl_core_connected(core);
 }
 
 enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl_contender *c,

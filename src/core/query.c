@@ -45,7 +45,7 @@ static void watch(struct zkl_core *core, struct zkl_query *q)
 static void ask(struct zkl_core *core, struct zkl_query *q)
 {
     unpark(core, q);
-    if (!zkl_session_connected(&core->session))
+    if (!zkl_core_connected(core))
         park(core, q);
     else if (q->kind == ZKL_REQ_WATCH)
         watch(core, q);

@@ -84,7 +84,7 @@ static int64_t keepalive_at(const struct zkl_core *core)
 /* False: there is none, or the last one is not answered yet. */
 static bool send_look(struct zkl_core *core)
 {
-    bool may = zkl_session_connected(&core->session) && core->watched_read.id == 0;
+    bool may = zkl_core_connected(core) && core->watched_read.id == 0;
     const struct zkl_watch *watch = may ? zkl_watch_next(core, core->looked_at) : NULL;
     if (!watch)
         return false;
@@ -107,7 +107,7 @@ static void send_keepalive(struct zkl_core *core)
 static int64_t retry_at(const struct zkl_core *core)
 {
     bool none = core->needs_retry == 0 && core->removals_due == 0 && core->parked == 0;
-    if (!zkl_session_connected(&core->session) || none)
+    if (!zkl_core_connected(core) || none)
         return INT64_MAX;
     return core->last_retry_mono_ns + ZKL_RETRY_MS * MS;
 }
@@ -143,7 +143,7 @@ static void ask_again(struct zkl_core *core)
 {
     core->again_mono_ns = INT64_MAX;
     core->last_again_mono_ns = core->now.mono_ns;
-    if (zkl_session_connected(&core->session))
+    if (zkl_core_connected(core))
         zkl_link_ask_again(core);
 }
 
@@ -179,7 +179,7 @@ void zkl_timers_timer(struct zkl_core *core)
         zkl_local_queue_timer(core);
     if (core->caches_mono_ns <= now.mono_ns)
         zkl_read_cache_timer(core);
-    if (core->last_send_mono_ns == 0 && !zkl_session_connected(&core->session))
+    if (core->last_send_mono_ns == 0 && !zkl_core_connected(core))
         core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
     if (keepalive_at(core) <= now.mono_ns)
         send_keepalive(core);

@@ -168,7 +168,7 @@ static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
     watch->state = ZKL_WATCH_REMOVING;
     watch->next = core->removing;
     core->removing = watch;
-    if (zkl_session_connected(&core->session))
+    if (zkl_core_connected(core))
         send_removal(core, watch);
     else
         core->removals_due++;

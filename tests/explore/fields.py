@@ -21,7 +21,7 @@ UNUSED = 'no schedule of this suite sets it'
 STRUCTS = {
     'zkl_core': ('k core k->opcodes[i]', {
         'port': CONSTANT, 'tracer': CONSTANT, 'now': PASSING, 'last_id': COUNTER, 'last_watch': COUNTER,
-        'last_number': COUNTER, 'need_window': DERIVED, 'waiting': DERIVED, 'awaits_proof': DERIVED,
+        'last_number': COUNTER, 'forgets': PASSING, 'need_window': DERIVED, 'waiting': DERIVED, 'awaits_proof': DERIVED,
         'window_limited': DERIVED, 'needs_retry': DERIVED, 'last': PLACES, 'parked': DERIVED, 'pending': DERIVED,
         'pending_count': DERIVED, 'refused': PASSING, 'watch_bytes': DERIVED, 'watch_bytes_max': CONSTANT,
         'sharing': PASSING, 'share_round': PASSING, 'shares': DERIVED, 'share_from': CONSTANT,

@@ -129,6 +129,37 @@ static void unlock_in_an_expired_session_is_lost(void **state)
     script_free(s);
 }
 
+/* Goal: nothing is sent for a session that has ended, not even where the next one is connected
+ * already: the handle is still the old one, and its answers do not count. Method: the service
+ * thread comes so late that a lease's end and the adoption of the second handle meet, and another
+ * contender waits for the holder's delete. */
+static void nothing_is_sent_between_two_sessions(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_acquire(
+        s, (struct zkl_lock_request){.lock_path = "/r", .lease_ns = 8900 * INT64_C(1000000)});
+    script_created(s, 7);
+    script_listed(s, "1:7");
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/q"});
+    script_down(s);
+    script_at(s, 6000);
+    script_event(s, ZKL_SE_PROBE_UP);
+    script_sleep_until(s, 9001);
+    script_forget(s);
+    script_at(s, 9001);
+    script_expect(s, "[  9001] session PROBED -> STARTING: server does not know the session\n"
+                     "[  9001] session STARTING -> CONNECTED: second handle\n"
+                     "[  9001] #1 HOLDING -> LOSTHOLD: lease ended\n"
+                     "  #1 LOST (lease)\n"
+                     "  session: link up, expired, adopt probe\n"
+                     "  > stat /q\n");
+    assert_int_equal(s->core.group_commit.under_way, 0);
+    script_withdraw(s, 1);
+    script_unlock(s, 1);
+    script_free(s);
+}
+
 /* Goal: the node of an owner that exited is deleted. Method: it holds, with a link and without. */
 static void an_owner_that_exits_leaves_its_node_to_the_janitor(void **state)
 {
@@ -593,6 +624,7 @@ int main(void)
         cmocka_unit_test(unlock_waits_at_most_until_the_window_ends),
         cmocka_unit_test(unlock_of_a_deleted_node_is_lost),
         cmocka_unit_test(unlock_in_an_expired_session_is_lost),
+        cmocka_unit_test(nothing_is_sent_between_two_sessions),
         cmocka_unit_test(an_owner_that_exits_leaves_its_node_to_the_janitor),
         cmocka_unit_test(a_hold_is_suspect_at_the_window_s_end_until_it_is_proved),
         cmocka_unit_test(heartbeats_run_while_something_is_held),
