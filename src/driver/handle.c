@@ -332,6 +332,12 @@ static int set_up(struct zkl_driver *d, struct zkl_handle *h)
     return 0;
 }
 
+static void put_in_graveyard(struct zkl_driver *d, struct zkl_handle *h)
+{
+    h->next = d->graveyard;
+    d->graveyard = h;
+}
+
 int zkl_handle_open(struct zkl_driver *d, bool probe)
 {
     /* libzookeeper makes two descriptors and aborts the process if it cannot. This check hopes that
@@ -360,6 +366,7 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     assert(!*slot);
     *slot = h;
     *wanted = false;
+    h->opening = true;
     zkl_driver_unlock(d);
 
     h->opened_boot_ns = zkl_clock_boot_ns();
@@ -373,8 +380,10 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     zkl_driver_lock(d);
     int rc = 0;
     h->zh = zh;
-    /* else the handle was dropped meanwhile, and its dropper decides what comes next */
-    if (!h->buried) {
+    h->opening = false;
+    if (h->buried) {
+        put_in_graveyard(d, h); /* dropped meanwhile: its dropper decides what comes next */
+    } else {
         rc = zh ? set_up(d, h) : open_error(error);
         if (rc != 0 && !h->buried) {
             zkl_handle_bury(d, slot);
@@ -392,8 +401,8 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
         return;
     *slot = NULL;
     h->buried = true;
-    h->next = d->graveyard;
-    d->graveyard = h;
+    if (!h->opening) /* else its opener does that */
+        put_in_graveyard(d, h);
 }
 
 /* zookeeper_close informs the server only over a link, waits 1.5 s for the server to hang up, and

@@ -34,6 +34,7 @@ struct zkl_handle {
     unsigned serial;         /* the resolver's list of that number */
     struct zkl_call *calls;
     size_t awaited; /* how many of them; no caller waits for the read that is always under way */
+    bool opening;   /* libzookeeper makes it, without the mutex: no thread may close it yet */
     bool buried;
     int64_t opened_boot_ns; /* read before it was opened */
     unsigned links;         /* how often it connected */

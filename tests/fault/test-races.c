@@ -3,7 +3,9 @@
  * them by hand. */
 #include "fault.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/client.h"
 #include "api/hold.h"
@@ -96,6 +98,79 @@ static void close_while_the_next_handle_opens_leaves_nothing(void **state)
     check_wait(fault_threads() == threads, 2000);
     check_ok(zkl_client_free(client));
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, 5000);
+}
+
+zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
+                                  const clientid_t *id, void *context, int flags,
+                                  log_callback_fn log);
+zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
+                                  const clientid_t *id, void *context, int flags,
+                                  log_callback_fn log);
+int __real_zookeeper_close(zhandle_t *zh);
+int __wrap_zookeeper_close(zhandle_t *zh);
+
+static atomic_int stall_init, stall_close; /* 1: the next call waits; 2: it waits */
+static atomic_bool addresses_changed;      /* while zookeeper_init2 waited: they were freed */
+
+static void stall_one(atomic_int *gate)
+{
+    int one = 1;
+
+    if (atomic_compare_exchange_strong(gate, &one, 2))
+        wait_until(*gate == 0, WAIT_MS);
+}
+
+zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
+                                  const clientid_t *id, void *context, int flags,
+                                  log_callback_fn log)
+{
+    char before[128];
+
+    snprintf(before, sizeof before, "%s", host);
+    stall_one(&stall_init);
+    if (strncmp(before, host, sizeof before - 1) != 0)
+        addresses_changed = true;
+    return __real_zookeeper_init2(host, fn, timeout_ms, id, context, flags, log);
+}
+
+int __wrap_zookeeper_close(zhandle_t *zh)
+{
+    stall_one(&stall_close);
+    return __real_zookeeper_close(zh);
+}
+
+static bool all_are_closed(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    bool closed = !client->driver->graveyard && !client->driver->burying;
+    zkl_driver_unlock(client->driver);
+    return closed;
+}
+
+/* The undertaker closes no handle that libzookeeper still makes. The undertaker is busy with the
+ * first handle when the test closes the client, which drops the third handle on its way. Then the
+ * undertaker continues, and after it the opening of the third one. */
+static void the_undertaker_closes_no_handle_on_its_way(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    int threads = fault_threads() - 4;
+
+    (void)state;
+    stall_close = 1;
+    fault_expire(client, 0);
+    check_wait(stall_close == 2 && zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    stall_init = 1;
+    fault_expire(client, 0);
+    check_wait(stall_init == 2, WAIT_MS);
+    check_num(zkl_client_close(client, 0), ==, ZKL_ETIMEDOUT);
+    stall_close = 0;
+    check_wait(all_are_closed(client), WAIT_MS);
+    stall_init = 0;
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(addresses_changed, ==, false);
+    check_wait(fault_threads() == threads, WAIT_MS);
+    check_ok(zkl_client_free(client));
+    check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, WAIT_MS);
 }
 
 /* The first handle connects again while the client opens a second one for it: the second is not needed
@@ -286,6 +361,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_member_that_can_not_be_checked_fails_all),
         cmocka_unit_test(a_second_wake_up_loses_no_other),
         cmocka_unit_test(close_while_the_next_handle_opens_leaves_nothing),
+        cmocka_unit_test(the_undertaker_closes_no_handle_on_its_way),
         cmocka_unit_test(a_second_handle_that_is_not_wanted_any_more_does_not_stay),
         cmocka_unit_test(unlock_after_close_with_traces_frees_the_client),
     };
