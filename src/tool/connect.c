@@ -27,20 +27,24 @@ static int no_credential(const struct settings *settings, const char *what)
 }
 
 /* Into text, which stays empty if the settings have none. */
-static int find_credential(const struct settings *settings, char *text)
+static int find_credential(struct settings *settings, char *text)
 {
     const char *variable = getenv(AUTH_VARIABLE), *file = settings->text[SETTING_AUTH_FILE];
     struct zkl_secret_fault fault;
     text[0] = '\0';
-    if (variable && variable[0])
+    if (!(variable && variable[0]))
+        variable = settings->credential;
+    if (variable) {
         snprintf(text, ZKL_SECRET_ROOM, "%s", variable);
-    else if (file && !zkl_secret_read(file, text, &fault))
-        return no_credential(settings, fault.text);
+    } else if (file) {
+        if (!zkl_secret_read(file, text, &fault))
+            return no_credential(settings, fault.text);
+        settings->credential = strdup(text);
+    }
     return 0;
 }
 
-static int use_credential(struct zkl_client_options *options, const struct settings *settings,
-                          char *text)
+static int use_credential(struct zkl_client_options *options, struct settings *settings, char *text)
 {
     int rc = find_credential(settings, text);
     if (rc != 0 || text[0] == '\0')

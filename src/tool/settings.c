@@ -185,6 +185,9 @@ void settings_forget_addresses(struct settings *settings)
 void settings_fini(struct settings *settings)
 {
     settings_forget_addresses(settings);
+    if (settings->credential)
+        explicit_bzero(settings->credential, strlen(settings->credential));
+    free(settings->credential);
     for (int i = 0; i < SETTINGS; i++)
         forget(settings, i);
 }

@@ -61,6 +61,7 @@ struct settings {
     char *text[SETTINGS];        /* NULL: not said */
     char *place[SETTINGS];       /* where it was said, for a sentence that finds fault with it */
     struct addresses *addresses; /* of the servers, or NULL; see settings_look_up */
+    char *credential; /* of auth_file once it was read: a pipe has it for one connection only */
 };
 
 /* True if code was one of SETTINGS_OPTIONS; its value is then kept. */

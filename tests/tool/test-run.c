@@ -3,11 +3,13 @@
  * the end of the command is passed on, and what is said of wrong calls. */
 #include "tool.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zklock/version.h>
 
 /* --- the command's end ------------------------------------------------------------------------- */
@@ -471,6 +473,14 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
     check_ok(mkfifo(file, 0600));
     setenv("ZKLOCK_AUTH_FILE", file, 1);
     tool_check(78, "empty first line", "run", "/auth", "--", "true");
+    /* --not-within connects twice, and a pipe has the line only once */
+    file = file_named("written-once");
+    check_ok(mkfifo(file, 0600));
+    setenv("ZKLOCK_AUTH_FILE", file, 1);
+    int writer = open(file, O_RDWR | O_CLOEXEC);
+    check_num(write(writer, "alice:sesame\n", 13), ==, 13);
+    tool_check(0, "", "run", "--not-within", "60", "/once", "--", "true");
+    check_ok(close(writer));
     unsetenv("ZKLOCK_AUTH_FILE");
     setenv("ZKLOCK_ACL", "creator", 1);
     tool_check(78, "needs a credential", "run", "/auth", "--", "true");
