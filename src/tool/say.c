@@ -45,7 +45,6 @@ static int status_of(int code)
 {
     switch (code) {
     case ZKL_EBUSY:
-    case ZKL_ETIMEDOUT:
     case ZKL_ECANCELED:
     case ZKL_ENONODE:
     case ZKL_EFOREIGN:
@@ -59,6 +58,7 @@ static int status_of(int code)
     case ZKL_EMISMATCH:
     case ZKL_EUNSUPPORTED:
         return EXIT_CONFIG;
+    case ZKL_ETIMEDOUT: /* a server that is connected and silent; a lock's is handled in run.c */
     case ZKL_EDISCONNECTED:
     case ZKL_EUNPROVED:
     case ZKL_EREADONLY:

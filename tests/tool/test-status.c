@@ -356,6 +356,22 @@ static void one_unreadable_node_is_told(void **state)
     proxy_stop(proxy);
 }
 
+/* Goal: a script can distinguish a server that is connected and silent from what was found. Method: the
+ * proxy holds the answer back. The session timeout is so long that the link does not break first. */
+static void a_server_that_falls_silent_gave_no_answer(void **state)
+{
+    (void)state;
+    struct proxy *proxy = proxy_before(server, 0);
+    contender("/silent/a", "lock-", "holds");
+    check_ok(proxy_hold_reply(proxy, PROXY_CHILDREN2, 1));
+    check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
+    struct tool tool = tool_run("status", "--session-timeout", "60", "/silent/a");
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_num(tool_status(&tool), ==, 69);
+    check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1));
+    proxy_stop(proxy);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +382,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(three_hundred_levels_are_looked_at),
         cmocka_unit_test(what_is_not_seen_is_written_out),
         cmocka_unit_test(permits_and_requests_are_told),
+        cmocka_unit_test(a_server_that_falls_silent_gave_no_answer),
         cmocka_unit_test(watch_draws_again),
         cmocka_unit_test(without_a_terminal_it_is_plain),
         cmocka_unit_test(what_is_denied_is_told),
