@@ -428,20 +428,22 @@ static void have_all(struct zkl_attempt *a)
 
 int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said)
 {
+    struct zkl_multi *multi = a->multi;
     if (rc != 0 && !said)
         fail(a, rc);
     if (rc != 0) {
         count_failure(a, rc);
         drop(a, rc);
-        atomic_fetch_sub(&a->multi->uses, 1);
     } else {
         have_all(a);
     }
-    for (size_t i = 0; i < a->multi->count; i++) {
+    for (size_t i = 0; i < multi->count; i++) {
         if (a->shares[i].downgrade_from)
             zkl_hold_unref(a->shares[i].downgrade_from);
         free(a->parts[i].group);
     }
     free(a);
+    if (rc != 0) /* last: another thread may free it from here on */
+        atomic_fetch_sub(&multi->uses, 1);
     return rc;
 }
