@@ -10,6 +10,9 @@
 /* Signal the group, and each descendant of this process that is not in it. */
 void family_signal(pid_t group, int signal);
 
+/* Does /proc show the processes of this one's namespace? Without that this file finds nothing. */
+bool family_can_look(void);
+
 /* True if a process of the group lives, one of except's own children left out. */
 bool family_in_group(pid_t group, pid_t except);
 

@@ -78,10 +78,19 @@ static int start_processes(struct job *job, char **argv)
 int job_start(struct job *job, char **argv)
 {
     *job = (struct job){.socket = -1, .go = -1, .terminal = {.fd = -1}};
+    if (!family_can_look())
+        return fail(EXIT_SYSTEM,
+                    "/proc does not show this process, so zklock could not end the command in "
+                    "time: mount /proc");
     signals_hear_children();
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should the guard die */
-    if (start_processes(job, argv) != 0)
-        return fail(EXIT_SYSTEM, "no more processes can be started: %s", strerror(errno));
+    errno = 0;
+    if (start_processes(job, argv) != 0) {
+        int rc = fail(EXIT_SYSTEM, "no more processes can be started: %s",
+                      strerror(errno ? errno : EAGAIN)); /* the guard could not start one */
+        job_end(job, false);
+        return rc;
+    }
     terminal_open(&job->terminal);
     return 0;
 }

@@ -41,6 +41,31 @@ static void skip_without_numbers(void)
     waitpid(pid, NULL, 0);
 }
 
+/* Goal: where /proc shows nothing, nothing begins: the guard could not find what it has to end. */
+static void without_proc_nothing_begins(void **state)
+{
+    static const char line[] =
+        "mount -t tmpfs none /proc && exec \"$0\" run /noproc -- touch \"$1\"";
+    const char *const can[] = {
+        "/usr/bin/unshare", "-rm", "mount", "-t", "tmpfs", "none", "/proc", NULL};
+    char made[300];
+
+    (void)state;
+    struct tool tool = tool_start(can);
+    int status = tool_wait(&tool);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        print_message("skipped: no mount namespace can be had here\n");
+        skip();
+    }
+    snprintf(made, sizeof made, "%s/made", zks_dir(server));
+    tool = tool_start(
+        (const char *const[]){"/usr/bin/unshare", "-rm", "sh", "-c", line, ZKLOCK, made, NULL});
+    check_num(tool_status(&tool), ==, 71);
+    check_true(tool_says(&tool, "mount /proc"));
+    check_num(access(made, F_OK), ==, -1);
+    check_num(cluster_children("/noproc"), ==, 0);
+}
+
 /* Goal: a process that has got the number of a descendant after the guard looked is not signalled. Method: the
  * guard is held between the two; the descendant is killed, and a child of the test gets its number. */
 static void a_number_given_anew_is_not_signalled(void **state)
@@ -80,6 +105,7 @@ static void a_number_given_anew_is_not_signalled(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_proc_nothing_begins),
     cmocka_unit_test(a_number_given_anew_is_not_signalled),
 };
 
