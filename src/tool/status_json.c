@@ -20,6 +20,13 @@ static json_t *json_of_text(const char *text)
     return text[0] ? json_string(text) : json_null();
 }
 
+/* Of another client: null if it is not UTF-8. */
+static json_t *json_of_foreign(const char *text)
+{
+    json_t *string = json_string(text);
+    return string ? string : json_null();
+}
+
 static json_t *json_of_number(bool known, int64_t number)
 {
     return known ? json_integer(number) : json_null();
@@ -68,9 +75,9 @@ static json_t *json_of_last(const struct last_run *last)
     if (last->end == RUN_NEVER)
         return json_null();
     return json_pack(
-        "{s:I, s:s, s:I, s:I, s:o, s:o, s:o}", "begun_ms", (json_int_t)last->begun_ms, "host",
-        last->host, "pid", (json_int_t)last->pid, "token", (json_int_t)last->token, "end",
-        ended ? json_string(last_run_end_word(last->end)) : json_null(), "value",
+        "{s:I, s:o, s:I, s:I, s:o, s:o, s:o}", "begun_ms", (json_int_t)last->begun_ms, "host",
+        json_of_foreign(last->host), "pid", (json_int_t)last->pid, "token", (json_int_t)last->token,
+        "end", ended ? json_string(last_run_end_word(last->end)) : json_null(), "value",
         json_of_number(has_value, last->value), "took_ms", json_of_number(ended, last->took_ms));
 }
 

@@ -637,6 +637,26 @@ static void the_lock_is_as_without_it(void **state)
     worked_free(&s.worked);
 }
 
+/* Goal: a record that another program wrote badly hides no lock from programs that read JSON. */
+static void a_host_that_is_no_text_is_null(void **state)
+{
+    struct scene s;
+    json_error_t error;
+
+    (void)state;
+    begin(&s);
+    run_and_check(&s, 1, "--not-within", "60");
+    check_ok(wire_set(raw, s.record, "zklock-run=1\nhost=\xff\xfe\npid=7\ntoken=9\n", -1));
+    struct tool tool = tool_run("status", "--json", s.folder);
+    check_num(tool_status(&tool), ==, 0);
+    json_t *all = json_loads(tool_text(&tool), 0, &error);
+    json_t *last = json_object_get(json_array_get(json_object_get(all, "locks"), 0), "last_run");
+    check_true(json_is_null(json_object_get(last, "host")));
+    check_num(json_integer_value(json_object_get(last, "token")), ==, 9);
+    json_decref(all);
+    worked_free(&s.worked);
+}
+
 /* Goal: status shows the last run beside its lock, once, even after the server has removed the lock's node. forget
  * removes the record. */
 static void it_is_shown_and_forgotten(void **state)
@@ -803,6 +823,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_lost_answer_is_looked_for),
         cmocka_unit_test(a_lock_that_is_lost_before_records_nothing),
         cmocka_unit_test(the_end_is_recorded_under_the_lock),
+        cmocka_unit_test(a_host_that_is_no_text_is_null),
         cmocka_unit_test(it_is_shown_and_forgotten),
         cmocka_unit_test(without_create_it_is_told),
         cmocka_unit_test(what_is_no_record_is_left_alone),
