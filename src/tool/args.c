@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "say.h"
 
@@ -26,6 +27,10 @@ static int unknown(const struct args *args, int code, const char *word)
     if (code == ':')
         return fail(EXIT_USAGE, "%s requires a value: see %s%s --help", word, program_name,
                     of_command(args));
+    char letter[] = {'-', (char)optopt, '\0'};
+    /* Of several letters, that one. A long option has 0, or a letter that is known. */
+    if (optopt > ' ' && optopt < 127 && !(args->letters && strchr(args->letters, optopt)))
+        word = letter;
     return fail(EXIT_USAGE, "%s has no option %s: %s%s --help lists them%s",
                 args->command ? args->command : program_name, word, program_name, of_command(args),
                 args->hint ? args->hint : "");

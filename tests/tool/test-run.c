@@ -357,6 +357,8 @@ static void wrong_calls_are_told(void **state)
     tool_check(0, "zklock " ZKL_VERSION "\n", "--version");
     tool_check(0, "  run ", "--help");
     tool_check(0, "usage: zklock run [OPTION...] PATH... -- COMMAND", "run", "--help");
+    tool_check(64, "run has no option -Z", "run", "-n", "-Zv", "/p");
+    tool_check(64, "run has no option --nope", "run", "--nope", "/p");
     tool_check(64, "no path is given", "run");
     tool_check(64, "no path is given", "run", "--", "true");
     tool_check(64, "no command", "run", "/a");
