@@ -86,8 +86,8 @@ static void report_events(struct run *run)
         run->reported_lost = job_order(&run->job, &(struct order){.kind = ORDER_LOST});
     if (atomic_load(&run->claim.revoked) && !run->reported_revoked) {
         run->reported_revoked = true;
-        say("another client asks for the lock: the command gets SIGTERM");
         job_signal(&run->job, SIGTERM);
+        say("another client asks for the lock: the command gets SIGTERM");
     }
 }
 
@@ -203,6 +203,19 @@ static void release(struct run *run)
         say("the lock could not be released, and ends with the session: %s", zkl_error_detail());
 }
 
+/* The guard reads no more: it was killed, or has ended as the process that would become the command
+ * was. */
+static bool guard_is_gone(struct run *run)
+{
+    struct report report;
+    int heard;
+    while ((heard = job_receive(&run->job, &report)) > 0) {
+        if (report.kind == REPORT_GONE)
+            return true;
+    }
+    return heard < 0;
+}
+
 /* Nothing is started before the guard knows until when. The window can be empty by now, if zklock
  * was stopped behind the grant: then a proof is waited for, no longer than the session lives
  * without one. 0, or the exit status after a sentence. */
@@ -212,6 +225,9 @@ static int report_first_window(struct run *run)
     for (report_window(run); run->reported_ns == 0; report_window(run)) {
         if (atomic_load(&run->claim.lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
+        if (guard_is_gone(run))
+            return fail(EXIT_SYSTEM,
+                        "a process of this zklock was killed before the command began");
         if (signals_catch_now(&run->signals))
             return EXIT_CONFLICT; /* not what is seen: a signal is */
         if (zkl_now_ns() >= until)
@@ -247,7 +263,9 @@ static int run_command_under_lock(struct run *run)
     run->started = true;
     if (stop)
         job_signal(&run->job, SIGTSTP);
+    say_never_waits = true;
     rc = watch(run);
+    say_never_waits = false;
     free_all(variables);
     return rc;
 }
@@ -318,7 +336,9 @@ static int with_claim(struct run *run, int64_t started_ns)
 static int with_client(struct run *run, int64_t started_ns)
 {
     int code = claim_init(&run->claim, run->client, &run->options.locks);
-    int rc = code == 0 ? with_claim(run, started_ns) : fail_code(code);
+    int rc = code == 0               ? with_claim(run, started_ns)
+             : run->claim.events < 0 ? fail(EXIT_SYSTEM, "no descriptor is available")
+                                     : fail_code(code);
     claim_fini(&run->claim);
     return rc;
 }

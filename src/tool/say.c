@@ -5,20 +5,26 @@
  * of the programs call it. */
 #include "say.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <zklock/zklock.h>
 
 #include "plain.h"
 
 const char *program_name = "zklock";
+bool say_never_waits;
 
 /* In one write: several processes share the stream. */
 static void say_list(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 static void say_list(const char *format, va_list args)
 {
     char text[1500], line[PLAIN_TIMES * sizeof text];
+    struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (say_never_waits && poll(&to, 1, 0) == 0)
+        return;
     vsnprintf(text, sizeof text, format, args);
     plain(line, text);
     fprintf(stderr, "%s: %s\n", program_name, line);

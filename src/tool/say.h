@@ -3,10 +3,15 @@
 #ifndef ZKLOCK_TOOL_SAY_H
 #define ZKLOCK_TOOL_SAY_H
 
+#include <stdbool.h>
+
 #include "exits.h"
 
 /* "zklock", unless a main function sets it first. */
 extern const char *program_name;
+
+/* Set while a lock is held that must be watched: what cannot be written at once is omitted. */
+extern bool say_never_waits;
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -209,19 +209,80 @@ static void the_guard_is_killed(void **state)
     end(&s);
 }
 
+/* Goal: a zklock whose guard was killed while it waited says so with the grant, and does not keep the
+ * lock from others. */
+static void the_guard_is_killed_while_zklock_waits(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s, "10", "stubborn");
+    struct tool tool = tool_run("run", s.path, "--", WORK, s.worked.name, "1");
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_ok(kill(tool_guard(&tool), SIGKILL));
+    check_ok(kill(atomic_load(&s.worked.shared->pid), SIGKILL));
+    check_num(tool_signal(&s.tool), ==, SIGKILL);
+    check_num(tool_status(&tool), ==, 71);
+    check_true(tool_says(&tool, "a process of this zklock was killed before the command began"));
+    check_num(atomic_load(&s.worked.shared->begun), ==, 1);
+    check_num(cluster_children(s.path), ==, 0);
+    end(&s);
+}
+
+static void fill(int pipe)
+{
+    char full[4096] = {0};
+
+    check_ok(fcntl(pipe, F_SETFL, O_NONBLOCK));
+    while (write(pipe, full, sizeof full) > 0) {
+    }
+    check_ok(fcntl(pipe, F_SETFL, 0));
+}
+
+/* Goal: a standard error that takes nothing more does not end the command of a proved lock. Method: zklock
+ * has a request to release to report, and nobody reads it. The command ignores SIGTERM, and has to live on for
+ * more than a window, which is long here, so that a busy machine does not end it. */
+static void an_unread_report_ends_no_command(void **state)
+{
+    struct worked worked = worked_new();
+    const char *path = cluster_path("unread");
+    struct tool tool = {.output = -1};
+    int ends[2];
+
+    (void)state;
+    set_session("4");
+    check_ok(pipe2(ends, O_CLOEXEC));
+    tool.pid = fork();
+    if (tool.pid == 0) {
+        tool_default_signals();
+        dup2(ends[1], STDERR_FILENO);
+        execl(ZKLOCK, ZKLOCK, "run", path, "--", WORK, worked.name, "0", "stubborn", (char *)NULL);
+        _exit(98);
+    }
+    worked_wait(&worked, 1);
+    fill(ends[1]);
+    tool_check(0, "", "revoke", path);
+    net_nap_ms(6 * WINDOW_MS);
+    check_true(!is_gone(atomic_load(&worked.shared->pid)));
+    check_num(cluster_children(path), ==, 1);
+    check_ok(kill(atomic_load(&worked.shared->pid), SIGKILL));
+    check_num(tool_signal(&tool), ==, SIGKILL);
+    check_ok(close(ends[0]));
+    check_ok(close(ends[1]));
+    worked_free(&worked);
+}
+
 /* --- the window is over before the command begins ------------------------------------------------ */
 
 /* zklock -v whose standard error nobody reads: it has the lock, says so, and is held up by that. */
 static struct tool run_unread(struct scene *s, int *unread)
 {
     struct tool tool = {.output = -1};
-    char full[4096] = {0};
     int ends[2];
 
-    check_ok(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
-    while (write(ends[1], full, sizeof full) > 0) {
-    }
-    check_ok(fcntl(ends[1], F_SETFL, 0));
+    check_ok(pipe2(ends, O_CLOEXEC));
+    check_ok(fcntl(ends[0], F_SETFL, O_NONBLOCK));
+    fill(ends[1]);
     tool.pid = fork();
     if (tool.pid == 0) {
         tool_default_signals();
@@ -382,6 +443,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_command_gets_sigterm_first),
     cmocka_unit_test(killed_while_waiting),
     cmocka_unit_test(the_guard_is_killed),
+    cmocka_unit_test(the_guard_is_killed_while_zklock_waits),
+    cmocka_unit_test(an_unread_report_ends_no_command),
     cmocka_unit_test(stopped_before_the_command),
     cmocka_unit_test(cut_off_before_the_command),
     cmocka_unit_test(the_session_is_ended),
