@@ -286,6 +286,7 @@ bool zkl_acquisition_is_lost(const struct zkl_acquisition *a);
 /* All of them are held, and the window is proved: 0, ZKL_EACCES, or ZKL_ELOST. */
 int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms);
 
+/* It counts a failure, after which the handle may be freed. */
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
 /* Its contender starts: the core gets its reference, until ENDED. With the mutex. */
 void zkl_hold_begin(struct zkl_hold *hold);

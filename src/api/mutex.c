@@ -163,12 +163,18 @@ int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *
     return 0;
 }
 
+/* The failure of a call that has not waited; zkl_hold_acquire counts that of one that has. */
+static int refuse(const struct zkl_mutex *mutex, int rc)
+{
+    return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
+}
+
 static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        const struct zkl_hold *downgrade_from, struct zkl_hold **got)
 {
     struct zkl_hold *hold = zkl_hold_new(mutex);
     if (!hold)
-        return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
+        return refuse(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
     hold->downgrade_from = downgrade_from;
     hold->may_cache = !downgrade_from;
     int rc = zkl_hold_acquire(hold, wait);
@@ -195,8 +201,8 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 {
     int rc = zkl_owner_prepare();
     if (rc != 0)
-        return zkl_fail(rc, "%s: the system has no thread-specific key left",
-                        mutex->lock_path->path);
+        return refuse(mutex, zkl_fail(rc, "%s: the system has no thread-specific key left",
+                                      mutex->lock_path->path));
     struct zkl_hold *hold = zkl_local_queue_take_idle(mutex, wait);
     rc = hold ? 0 : acquire_new(mutex, wait, downgrade_from, &hold);
     return rc == 0 ? have(hold, grant) : rc;
@@ -213,15 +219,15 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 {
     struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
     if (hold)
-        return reenter(hold, grant);
+        return refuse(mutex, reenter(hold, grant));
     if (zkl_owner_awaits(mutex))
-        return zkl_mutex_fail_awaited(mutex);
+        return refuse(mutex, zkl_mutex_fail_awaited(mutex));
     const struct zkl_hold *other = zkl_owner_find_other(mutex);
     int rc = other ? zkl_mutex_check_other(mutex, other) : 0;
     if (rc == 0)
         rc = zkl_wait_check_over(wait, mutex->lock_path->path);
     if (rc != 0)
-        return rc;
+        return refuse(mutex, rc);
     hold = other ? NULL : zkl_cached_enter(mutex, wait);
     if (hold)
         return have(hold, grant);
@@ -252,8 +258,7 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
         rc = zkl_wait_check(&ours, mutex->client, call, true);
     if (rc != 0)
         return rc;
-    rc = mutex->kind->acquire(mutex, &ours, grant);
-    return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
+    return mutex->kind->acquire(mutex, &ours, grant);
 }
 
 int zkl_mutex_lock(struct zkl_mutex *mutex)

@@ -28,6 +28,7 @@ static void free_ask(struct zkl_permit_request *request)
         zkl_hold_unref(zkl_permit_request_hold(request, i));
     zkl_waker_fini(&request->ending);
     zkl_lock_path_put(client, request->gate);
+    zkl_lock_path_put(client, request->path);
     free(request);
     zkl_client_unref(client);
 }
@@ -67,14 +68,15 @@ struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphor
     request->client = client;
     request->semaphore = semaphore;
     request->gate = semaphore->gate;
+    request->path = semaphore->path;
     atomic_init(&request->refs, 1);
     zkl_waker_init(&request->ending, ended);
     zkl_client_ref(client);
     bool complete = add_holds(request, &semaphore->base, count);
     zkl_driver_lock(client->driver);
-    request->path = semaphore->path->path;
     request->declared = semaphore->view.permits;
     request->gate->refs++;
+    request->path->refs++;
     semaphore->base.lock_path->refs += request->count; /* each hold's, given up with it */
     for (size_t i = 0; i < request->count; i++)
         zkl_permit_request_hold(request, i)->has_lock_path = true;
@@ -182,7 +184,7 @@ void zkl_permit_request_returned(struct zkl_permit_request *request, int rc)
 int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
 {
     const struct zkl_hold *hold = zkl_permit_request_hold(request, 0);
-    const char *path = request->path;
+    const char *path = request->path->path;
     if (rc == ZKL_EMISMATCH && hold->number == 0)
         return zkl_fail(rc, "%s: the path has no number of permits, and the handle gives none",
                         path);

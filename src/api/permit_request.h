@@ -11,8 +11,8 @@ struct zkl_permit_request {
     struct zkl_permits permits; /* first */
     struct zkl_client *client;
     struct zkl_semaphore *semaphore; /* during the call */
-    struct zkl_lock_path *gate;
-    const char *path;        /* the semaphore's, during the call */
+    /* Both with references: a call that fails may have no handle any more. */
+    struct zkl_lock_path *gate, *path;
     int declared;            /* its permits, as they were known at its start */
     atomic_int refs;         /* its call, the core */
     struct zkl_waker ending; /* gives up the core's one without the mutex */

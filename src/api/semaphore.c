@@ -184,10 +184,11 @@ static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct z
 {
     int rc = zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
-        return rc;
+        return zkl_count_failure(&semaphore->base, rc);
     struct zkl_permit_request *request = zkl_permit_request_new(semaphore, (size_t)count);
     if (!request)
-        return zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
+        return zkl_count_failure(&semaphore->base,
+                                 zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
     rc = zkl_permit_request_acquire(request, wait);
     for (int i = 0; rc == 0 && i < count; i++)
         permits[i] = (struct zkl_permit *)zkl_permit_request_hold(request, (size_t)i);
@@ -200,7 +201,7 @@ static int acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_
 {
     int rc = zkl_wait_check_over(wait, semaphore->path->path);
     if (rc != 0)
-        return rc;
+        return zkl_count_failure(&semaphore->base, rc);
     int shield = zkl_shield();
     rc = do_acquire(semaphore, count, wait, permits);
     zkl_shield_end(shield);
@@ -217,8 +218,7 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
         rc = zkl_semaphore_check_acquire(semaphore, count, &ours, permits, call, true);
     if (rc != 0)
         return rc;
-    rc = acquire(semaphore, count, &ours, permits);
-    return rc == 0 ? 0 : zkl_count_failure(&semaphore->base, rc);
+    return acquire(semaphore, count, &ours, permits);
 }
 
 /* --- the number of permits ---------------------------------------------- */

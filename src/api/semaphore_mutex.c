@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "permit_request.h"
+#include "counts.h"
 #include "error.h"
 
 /* --- the handle's one hold ---------------------------------------------- */
@@ -46,7 +47,7 @@ static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl
 {
     struct zkl_permit_request *request = zkl_permit_request_new(mutex->semaphore, 1);
     if (!request)
-        return zkl_fail(ZKL_ENOMEM, "%s", mutex->semaphore->path->path);
+        return zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->semaphore->path->path));
     int rc = zkl_permit_request_acquire(request, wait); /* the handle has the hold already */
     if (rc == 0)
         zkl_mutex_fill_grant(grant, zkl_permit_request_hold(request, 0));
@@ -59,12 +60,13 @@ static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct 
     const char *path = mutex->semaphore->path->path;
     int rc = zkl_wait_check_over(wait, path);
     if (rc != 0)
-        return rc;
+        return zkl_count_failure(mutex, rc);
     struct zkl_hold *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
     int shield = zkl_shield();
     if (held) {
         zkl_hold_unref(held);
         rc = zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", path);
+        zkl_count_failure(mutex, rc);
     } else {
         rc = lock(mutex, wait, grant);
     }

@@ -667,12 +667,16 @@ int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
 
     zkl_driver_lock(d);
     int rc = zkl_acquisition_begin(&a, hold, wait);
-    if (rc == 0) {
+    bool begun = rc == 0;
+    if (begun) {
         while ((rc = zkl_acquisition_step(&a, &next_ns)) == ZKL_GOES_ON)
             zkl_driver_wait(d, &hold->waker, next_ns);
         zkl_acquisition_end(&a, rc);
-        zkl_acquisition_settle(&a, rc);
     }
+    if (rc != 0)
+        zkl_count_failed(hold->mutex, rc);
+    if (begun) /* after a failure another thread may free the handle from here on */
+        zkl_acquisition_settle(&a, rc);
     zkl_driver_unlock(d);
     return rc;
 }

@@ -553,6 +553,47 @@ static void operations_count_as_calls_do(void **state)
     cluster_free(client, mutex, other);
 }
 
+/* Goal: a call that is refused before it waits counts once. Method: one of each reason, on a mutex, a semaphore and
+ * a semaphore's mutex; one that gives up later, for each kind. */
+static void refused_calls_count_once(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    const char *path = cluster_path("refused"), *permits = cluster_path("refused-permits");
+    struct zkl_mutex *mutex = counted_mutex(client, path), *other = cluster_mutex(client, path);
+    struct zkl_mutex *handle = NULL;
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_permit *permit = NULL;
+    struct zkl_wait over = ZKL_WAIT_INIT, try = ZKL_WAIT_INIT;
+
+    (void)state;
+    over.deadline_ns = 1;
+    try.flags = ZKL_WAIT_TRY;
+    check_ok(zkl_semaphore_mutex_new(&handle, client, permits, NULL));
+    check_ok(zkl_semaphore_new(&semaphore, client, permits, 1, NULL));
+    check_num(zkl_mutex_acquire(mutex, &over, NULL), ==, ZKL_ETIMEDOUT);
+    check_num(zkl_mutex_acquire(handle, &over, NULL), ==, ZKL_ETIMEDOUT);
+    check_num(zkl_semaphore_acquire(semaphore, 1, &over, &permit), ==, ZKL_ETIMEDOUT);
+    check_num(zkl_semaphore_acquire(semaphore, 2, NULL, &permit), ==, ZKL_EINVAL); /* not counted */
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_lock(handle));
+    check_num(zkl_mutex_lock(other), ==, ZKL_EDEADLK);
+    check_num(zkl_mutex_trylock(handle), ==, ZKL_EBUSY);
+    check_num(zkl_semaphore_acquire(semaphore, 1, &try, &permit), ==, ZKL_EBUSY);
+    check_num(zkl_mutex_lock_for(handle, 100), ==, ZKL_ETIMEDOUT);
+    struct zkl_lock_metrics m = total_figures(client);
+    uint64_t failures = 0;
+    for (size_t c = 0; c < ZKL_METRICS_CODES; c++)
+        failures += m.failures[c];
+    check_num(m.failures[-ZKL_ETIMEDOUT], ==, 4);
+    check_num(m.failures[-ZKL_EBUSY], ==, 2);
+    check_num(m.failures[-ZKL_EDEADLK], ==, 1);
+    check_num(failures, ==, 7);
+    check_ok(zkl_mutex_unlock(handle));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_semaphore_free(semaphore));
+    cluster_free(client, mutex, other, handle);
+}
+
 /* --- losses ----------------------------------------------------------------------------------- */
 
 static int acquire_leased(struct zkl_mutex *mutex, int64_t lease_ms)
@@ -888,6 +929,7 @@ static void figures_outlive_their_path(void **state)
 static const struct CMUnitTest tests[] = {
     cluster_test(figures_are_what_the_callers_counted),
     cluster_test(operations_count_as_calls_do),
+    cluster_test(refused_calls_count_once),
     cluster_test(losses_and_links_are_counted),
     cluster_test(the_janitors_backlog_is_seen),
     cluster_test(queues_are_told_from_lists_that_came_anyway),

@@ -3,6 +3,9 @@
  * its way out of a call on them. */
 #include "fault.h"
 
+#include <malloc.h>
+#include <stdio.h>
+
 #include "api/client.h"
 
 enum { OFF, ARMED, FREED };
@@ -18,16 +21,29 @@ static struct {
     struct zkl_client *client;
     void *handle;
     int (*free)(void *handle);
+    uint64_t canceled; /* that the client had counted when the handle was freed */
 } watched;
 
-static _Thread_local bool is_watched;
+static _Thread_local bool is_watched, is_freeing;
+
+static uint64_t canceled(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    uint64_t count = client->counts.failures[-ZKL_ECANCELED];
+    zkl_driver_unlock(client->driver);
+    return count;
+}
 
 static void try_to_free(void)
 {
     if (!is_watched || watched.state != ARMED)
         return;
     is_watched = false; /* freeing takes the same steps */
-    if (watched.free(watched.handle) == 0) {
+    is_freeing = true;
+    int rc = watched.free(watched.handle);
+    is_freeing = false;
+    if (rc == 0) {
+        watched.canceled = canceled(watched.client);
         watched.state = FREED;
         wait_until(watched.state == OFF, WAIT_MS);
     }
@@ -50,6 +66,126 @@ static bool waits(struct zkl_client *client)
     return waits;
 }
 
+/* --- a lock: what a failed call counts and says ------------------------------------------------- */
+
+void __real_zkl_driver_unlock(struct zkl_driver *d);
+void __wrap_zkl_driver_unlock(struct zkl_driver *d);
+
+/* Whatever is in use is so by a count that needs the mutex: this is the first moment without it. */
+void __wrap_zkl_driver_unlock(struct zkl_driver *d)
+{
+    __real_zkl_driver_unlock(d);
+    if (watched.free != free_multi)
+        try_to_free();
+}
+
+static int free_mutex(void *mutex)
+{
+    return zkl_mutex_free(mutex);
+}
+
+static int free_semaphore(void *semaphore)
+{
+    return zkl_semaphore_free(semaphore);
+}
+
+struct failing {
+    struct zkl_cancel *cancel;
+    char detail[512];
+};
+
+static int fail_watched(struct zkl_mutex *mutex, void *arg)
+{
+    struct failing *failing = arg;
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_permit *permit;
+
+    wait.cancel = failing->cancel;
+    is_watched = true;
+    int rc = mutex ? zkl_mutex_acquire(mutex, &wait, NULL)
+                   : zkl_semaphore_acquire(watched.handle, 1, &wait, &permit);
+    is_watched = false;
+    snprintf(failing->detail, sizeof failing->detail, "%s", zkl_error_detail());
+    return rc;
+}
+
+/* The watched handle, whose mutex this is (NULL: a semaphore), waits for what another client has, and is canceled. */
+static void check_free_of_a_canceled(struct zkl_client *client, struct zkl_mutex *mutex,
+                                     const char *path)
+{
+    struct failing failing = {0};
+    struct actor *actor = actor_new();
+
+    check_ok(zkl_cancel_new(&failing.cancel));
+    actor_begin(actor, fail_watched, mutex, &failing);
+    check_wait(waits(client), WAIT_MS);
+    watched.state = ARMED;
+    zkl_cancel_set(failing.cancel);
+    check_wait(watched.state == FREED, WAIT_MS);
+    check_num(watched.canceled, ==, 1);
+    watched.state = OFF;
+    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
+    check_true(strstr(failing.detail, path) != NULL);
+    check_num(canceled(client), ==, 1);
+    actor_free(actor);
+    zkl_cancel_free(failing.cancel);
+}
+
+/* A mutex may be freed as soon as a failed call on it is counted; what the call does then is not about its handle. */
+static void a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed(void **state)
+{
+    static const char path[] = "/frees/mutex";
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *rival = fault_mutex(other, path), *mutex = fault_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(rival));
+    watch(client, mutex, free_mutex);
+    check_free_of_a_canceled(client, mutex, path);
+    check_ok(zkl_mutex_unlock(rival));
+    check_ok(zkl_mutex_free(rival));
+    check_ok(zkl_client_free(client));
+    check_ok(zkl_client_free(other));
+}
+
+static void take_permit(struct zkl_semaphore **rival, struct zkl_client *client, const char *path,
+                        struct zkl_permit **permit)
+{
+    check_ok(zkl_semaphore_new(rival, client, path, 1, NULL));
+    check_ok(zkl_semaphore_acquire(*rival, 1, NULL, permit));
+}
+
+/* The same of a semaphore, and of a semaphore's mutex. */
+static void a_failed_call_for_permits_is_counted_before_they_may_be_freed(void **state)
+{
+    static const char path[] = "/frees/semaphore";
+
+    (void)state;
+    for (int is_mutex = 0; is_mutex < 2; is_mutex++) {
+        struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+        struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
+        struct zkl_semaphore *rival = NULL, *semaphore = NULL;
+        struct zkl_mutex *mutex = NULL;
+        struct zkl_permit *permit = NULL;
+
+        take_permit(&rival, other, path, &permit);
+        if (is_mutex)
+            check_ok(zkl_semaphore_mutex_new(&mutex, client, path, NULL));
+        else
+            check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
+        if (is_mutex)
+            watch(client, mutex, free_mutex);
+        else
+            watch(client, semaphore, free_semaphore);
+        check_free_of_a_canceled(client, mutex, path);
+        check_ok(zkl_permit_release(permit));
+        check_ok(zkl_semaphore_free(rival));
+        check_ok(zkl_client_free(client));
+        check_ok(zkl_client_free(other));
+    }
+}
+
 /* --- a multi-lock: its use is the last thing that a call drops ---------------------------------- */
 
 void __real_free(void *p);
@@ -59,6 +195,8 @@ void __wrap_free(void *p)
 {
     if (watched.free == free_multi)
         try_to_free();
+    if (p && is_freeing)
+        memset(p, 'x', malloc_usable_size(p)); /* what is read later is nonsense, and no path */
     __real_free(p);
 }
 
@@ -111,6 +249,8 @@ static void a_multi_lock_is_in_use_while_a_failed_call_clears_up(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed),
+        cmocka_unit_test(a_failed_call_for_permits_is_counted_before_they_may_be_freed),
         cmocka_unit_test(a_multi_lock_is_in_use_while_a_failed_call_clears_up),
     };
     return fault_main(argc, argv, tests, NULL);
