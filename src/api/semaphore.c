@@ -284,17 +284,22 @@ static int set_number(struct setting *setting, const char *number)
 
 static int do_set_permits(struct zkl_semaphore *semaphore, int permits, const struct zkl_wait *wait)
 {
-    struct zkl_driver *d = semaphore->base.client->driver;
+    struct zkl_client *client = semaphore->base.client;
     struct setting setting = {.semaphore = semaphore, .wait = wait};
     char number[16];
     snprintf(number, sizeof number, "%d", permits);
+    zkl_client_ref(client);
+    zkl_driver_lock(client->driver);
+    semaphore->base.uses++;
+    zkl_driver_unlock(client->driver);
     int rc = set_number(&setting, number);
-    if (rc != 0)
-        return rc;
-    zkl_driver_lock(d);
-    semaphore->view = (struct zkl_semaphore_view){permits, true};
-    zkl_driver_unlock(d);
-    return 0;
+    zkl_driver_lock(client->driver);
+    if (rc == 0)
+        semaphore->view = (struct zkl_semaphore_view){permits, true};
+    semaphore->base.uses--; /* another thread may free it, and the client, from here on */
+    zkl_driver_unlock(client->driver);
+    zkl_client_unref(client);
+    return rc;
 }
 
 static int check_set(struct zkl_semaphore *semaphore, int permits, const struct zkl_wait *wait)

@@ -186,6 +186,43 @@ static void a_failed_call_for_permits_is_counted_before_they_may_be_freed(void *
     }
 }
 
+/* --- the number of permits ---------------------------------------------------------------------- */
+
+static int set_watched(struct zkl_mutex *unused, void *arg)
+{
+    (void)unused;
+    (void)arg;
+    is_watched = true;
+    int rc = zkl_semaphore_set_permits(watched.handle, 3, NULL);
+    is_watched = false;
+    return rc;
+}
+
+/* A semaphore is in use while a call sets its number: the request is held back before the server. */
+static void a_semaphore_is_in_use_while_its_permits_are_set(void **state)
+{
+    struct proxy *proxy = proxy_before(server, 0);
+    struct zkl_client *client = fault_open(proxy_address(proxy), 30000);
+    struct zkl_semaphore *semaphore = NULL;
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, client, "/frees/set", 0, NULL));
+    watch(client, semaphore, free_semaphore);
+    check_ok(proxy_hold_request(proxy, PROXY_SET, 1));
+    actor_begin(actor, set_watched, NULL, NULL);
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_num(zkl_semaphore_free(semaphore), ==, ZKL_EBUSY);
+    watched.state = ARMED;
+    proxy_release(proxy);
+    check_wait(watched.state == FREED, WAIT_MS);
+    watched.state = OFF;
+    check_ok(actor_end(actor, WAIT_MS));
+    actor_free(actor);
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+}
+
 /* --- a multi-lock: its use is the last thing that a call drops ---------------------------------- */
 
 void __real_free(void *p);
@@ -251,6 +288,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed),
         cmocka_unit_test(a_failed_call_for_permits_is_counted_before_they_may_be_freed),
+        cmocka_unit_test(a_semaphore_is_in_use_while_its_permits_are_set),
         cmocka_unit_test(a_multi_lock_is_in_use_while_a_failed_call_clears_up),
     };
     return fault_main(argc, argv, tests, NULL);
