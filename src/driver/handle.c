@@ -405,8 +405,9 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
         put_in_graveyard(d, h);
 }
 
-/* zookeeper_close informs the server only over a link, waits 1.5 s for the server to hang up, and
- * returns ZOK in either case. The time that it took is the only sign of what happened. */
+/* zookeeper_close informs the server only over a link. If the request left, it waits 1.5 s for the
+ * server to hang up, and returns ZOK in either case. The time that it took is the only sign of what
+ * happened. A server that dies just then hangs up as well. */
 #define CLOSE_WAITS_MS 1500
 
 static bool close_session(zhandle_t *zh, bool tls)
@@ -415,9 +416,9 @@ static bool close_session(zhandle_t *zh, bool tls)
     bool linked = zoo_state(zh) == ZOO_CONNECTED_STATE;
     bool expired = zoo_state(zh) == ZOO_EXPIRED_SESSION_STATE;
     int64_t start = zkl_clock_mono_ns();
-    zkl_secure_close(zh, tls);
+    bool sent = zkl_secure_close(zh, tls) == ZOK;
     int64_t took_ms = (zkl_clock_mono_ns() - start) / 1000000;
-    return nothing || expired || (linked && took_ms < CLOSE_WAITS_MS - 50);
+    return nothing || expired || (linked && sent && took_ms < CLOSE_WAITS_MS - 50);
 }
 
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)

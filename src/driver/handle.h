@@ -115,8 +115,8 @@ zhandle_t *zkl_secure_init(struct zkl_handle *h, struct zkl_security *security,
 /* secure.c, with the mutex: with TLS, end a handshake that takes too long. */
 void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
                                 int64_t now_mono_ns);
-/* secure.c: zookeeper_close, which a server that is silent in the handshake does not hold up.
- * Without the mutex. */
-void zkl_secure_close(zhandle_t *zh, bool tls);
+/* secure.c: zookeeper_close, which a server that is silent in the handshake does not hold up, with
+ * its result. Without the mutex. */
+int zkl_secure_close(zhandle_t *zh, bool tls);
 
 #endif

@@ -340,7 +340,7 @@ static void wait_for_last_attempt(zhandle_t *zh)
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_STEP_MS * MS}, NULL);
 }
 
-static void close_cutting(zhandle_t *zh)
+static int close_cutting(zhandle_t *zh)
 {
     struct cutter cutter = {.fd = -1};
     pthread_t thread;
@@ -349,20 +349,18 @@ static void close_cutting(zhandle_t *zh)
     while (zoo_state(zh) == ZOO_SSL_CONNECTING_STATE && !end_handshake(zh, &cutter.fd))
         sched_yield();
     bool cuts = cutter.fd >= 0 && zkl_thread_start(&thread, cutter_main, &cutter) == 0;
-    zookeeper_close(zh);
+    int rc = zookeeper_close(zh);
     atomic_store(&cutter.closed, true);
     if (cuts)
         pthread_join(thread, NULL);
     if (cutter.fd >= 0)
         close(cutter.fd);
+    return rc;
 }
 
-void zkl_secure_close(zhandle_t *zh, bool tls)
+int zkl_secure_close(zhandle_t *zh, bool tls)
 {
-    if (tls)
-        close_cutting(zh);
-    else
-        zookeeper_close(zh);
+    return tls ? close_cutting(zh) : zookeeper_close(zh);
 }
 
 /* For the handshake libzookeeper uses select, which writes out of bounds for a descriptor of
@@ -412,10 +410,10 @@ void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h
     (void)now_mono_ns;
 }
 
-void zkl_secure_close(zhandle_t *zh, bool tls)
+int zkl_secure_close(zhandle_t *zh, bool tls)
 {
     (void)tls;
-    zookeeper_close(zh);
+    return zookeeper_close(zh);
 }
 
 bool zkl_secure_descriptors_do(int *lowest)

@@ -258,6 +258,8 @@ static void a_close_without_a_server_is_bounded(void **state)
     check_ok(zkl_mutex_lock(s.mutex));
     begin_waiting(&s);
     server_down();
+    check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED,
+               WAIT_MS); /* see zkl_client_close(3) */
     int64_t start = net_now_ms();
     check_num(zkl_client_close(s.other, 500), ==, ZKL_ETIMEDOUT);
     check_took(start, 0, 500);
