@@ -47,8 +47,8 @@ struct zkl_semaphore;
 ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
                               const char *path, int permits,
                               const struct zkl_lock_options *options);
-/* Free the handle. ZKL_EBUSY: permits are out or threads wait; ZKL_EFORK, ZKL_EINCALLBACK as
- * zkl_mutex_free. */
+/* Free the handle. ZKL_EBUSY: permits are out, or a thread waits or sets the number; ZKL_EFORK,
+ * ZKL_EINCALLBACK as zkl_mutex_free. */
 ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
 
 /* Acquire count permits (1 to ZKL_PERMITS_AT_ONCE_MAX, at most the semaphore's number), all or

@@ -6,6 +6,7 @@
  * answers come on libzookeeper's thread, under a mutex of the connection. */
 #include "raw.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -204,7 +205,7 @@ int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int
     struct tool_options options;
     struct raw *raw = new_raw(stop);
     if (!raw)
-        return fail(EXIT_SYSTEM, "out of memory");
+        return fail(EXIT_SYSTEM, "a second connection cannot be opened: %s", strerror(errno));
     int rc = tool_options(&options, settings);
     if (rc == 0)
         rc = check_security(settings);
