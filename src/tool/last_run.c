@@ -60,6 +60,17 @@ size_t last_run_write(const struct last_run *run, char text[LAST_RUN_TEXT])
     return (size_t)n;
 }
 
+size_t last_run_with_beginning(const struct last_run *run, const char *read,
+                               char text[LAST_RUN_TEXT])
+{
+    char begun[32] = "";
+    size_t length = strlen(read);
+    bool cut = length > 0 && read[length - 1] != '\n';
+    if (run->end == RUN_UNENDED && !strstr(read, "\nbegun="))
+        snprintf(begun, sizeof begun, "begun=%" PRId64 "\n", run->begun_ms);
+    return (size_t)snprintf(text, LAST_RUN_TEXT, "%s%s%s", read, cut ? "\n" : "", begun);
+}
+
 /* All of the text is a number from 0 on. */
 static bool read_number(const char *text, int64_t *value)
 {

@@ -35,6 +35,11 @@ struct last_run {
 
 /* The node's data, with a final NUL. Returns its length without that. */
 size_t last_run_write(const struct last_run *run, char text[LAST_RUN_TEXT]);
+/* The same for a record that was read as text: one of a run without an end gets its beginning, which
+ * the node's mtime is no more once the text is written again. Returns its length, which may be
+ * LAST_RUN_TEXT or more: then it did not fit. */
+size_t last_run_with_beginning(const struct last_run *run, const char *read,
+                               char text[LAST_RUN_TEXT]);
 /* The contrary. mtime_ms is the node's: of a run without an end it is the beginning. False if that
  * is no record of a version that is known. */
 bool last_run_read(struct last_run *run, const char *text, size_t length, int64_t mtime_ms);

@@ -166,6 +166,14 @@ static int write_begin(struct record *r, const struct place *place, int32_t vers
     return 0;
 }
 
+static void keep_former(struct record *r, const struct sight *seen)
+{
+    bool counts = seen->last.end != RUN_NEVER && seen->last.end != RUN_NOT_STARTED;
+    r->former[0] = '\0';
+    if (counts && last_run_with_beginning(&seen->last, seen->text, r->former) >= LAST_RUN_TEXT)
+        r->former[0] = '\0';
+}
+
 /* A lost answer is resolved here: the record may be our own beginning. */
 static int try_begin_at(struct record *r, const struct place *place)
 {
@@ -186,6 +194,7 @@ static int try_begin_at(struct record *r, const struct place *place)
         return 0;
     }
     rc = judge(r, &seen.last, seen.now_ms);
+    keep_former(r, &seen);
     return rc == 0 ? write_begin(r, place, seen.stat.version) : rc;
 }
 
@@ -272,7 +281,10 @@ static int try_end(struct record *r, const struct place *place)
     bool ours = rc == ZOK && strcmp(seen.text, r->text) == 0;
     if (ours)
         r->run.begun_ms = seen.stat.mtime;
-    last_run_write(&r->run, end);
+    if (r->run.end == RUN_NOT_STARTED && r->former[0])
+        strcpy(end, r->former);
+    else
+        last_run_write(&r->run, end);
     if (rc == ZOK && strcmp(seen.text, end) == 0)
         return 0; /* the answer was lost */
     if (rc == ZBADARGUMENTS || (rc == ZOK && !ours))

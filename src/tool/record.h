@@ -19,8 +19,11 @@ struct record {
     struct raw *raw; /* or NULL */
     struct last_run run;
     char text[LAST_RUN_TEXT]; /* of its beginning, which no other run has */
-    int64_t begun_ns;         /* by this host's clock */
-    bool sent, written;       /* the beginning: it may be in the record; it is */
+    /* What the record then says of the run before, whose beginning is in it. Empty: nothing that
+     * counts. It is written back if the command is not started. */
+    char former[LAST_RUN_TEXT];
+    int64_t begun_ns;   /* by this host's clock */
+    bool sent, written; /* the beginning: it may be in the record; it is */
 };
 
 /* The lock is held: was the last run long enough ago? Then one transaction checks the lock and

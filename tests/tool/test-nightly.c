@@ -437,17 +437,28 @@ struct struck {
     struct tool tool;
 };
 
-static void strike(struct struck *k, const char *words, enum strike how)
+/* With a record of an earlier run, and one more option. */
+static void strike_after(struct struck *k, const char *former, const char *option,
+                         const char *words, enum strike how)
 {
     struct scene *s = &k->scene;
 
     begin(s);
+    if (former) {
+        check_ok(wire_create(raw, s->folder, "", WIRE_PERSISTENT, NULL, 0));
+        check_ok(wire_create(raw, s->record, former, WIRE_PERSISTENT, NULL, 0));
+    }
     k->ambush = (struct ambush){.words = words, .strike = how};
     k->proxy = proxy_before(server, 0);
     proxy_set_hook(k->proxy, ambush, &k->ambush);
-    k->tool = tool_run("run", "--servers", proxy_address(k->proxy), "--not-within", "60", s->path,
-                       "--", WORK, s->worked.name, "1");
+    k->tool = tool_run("run", "--servers", proxy_address(k->proxy), "--not-within", "60", option,
+                       s->path, "--", WORK, s->worked.name, "1");
     check_wait(atomic_load(&k->ambush.struck), WAIT_MS);
+}
+
+static void strike(struct struck *k, const char *words, enum strike how)
+{
+    strike_after(k, NULL, "-E1", words, how); /* the default */
 }
 
 static void kill_and_go_on(struct struck *k)
@@ -556,6 +567,32 @@ static void what_was_recorded_and_not_begun_does_not_count(void **state)
         fail_msg("%s", tool_text(&k.tool));
     check_num(begun(&k.scene), ==, 0);
     struck_end(&k);
+}
+
+/* Goal: a try that is not begun leaves the run before it in the record, which still counts for those who ask for a
+ * longer time, or do not ask how it ended. Method: likewise; the record has a run of 100 s ago, and one without an
+ * end. */
+static void the_run_before_what_was_not_begun_counts(void **state)
+{
+    static const char failed[] = "zklock-run=1\nhost=web\npid=7\ntoken=9\n";
+    struct struck k;
+    char former[200], node[300];
+    struct timespec now;
+
+    (void)state;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(former, sizeof former, "%sbegun=%lld\nend=exit 0\ntook=5\n", failed,
+             (now.tv_sec - 100) * 1000LL);
+    for (int unended = 0; unended <= 1; unended++) {
+        strike_after(&k, unended ? failed : former, "--retry-failed", BEGINNING, STRIKE_LOSS);
+        cluster_child(k.scene.path, 0, node, sizeof node);
+        check_ok(wire_delete(raw, node, -1));
+        check_num(tool_status(&k.tool), ==, 79);
+        check_record(&k.scene, unended ? "token=9\nbegun=" : "\nend=exit 0\n");
+        run_and_check(&k.scene, 0, "--not-within", unended ? "60" : "3600");
+        run_and_check(&k.scene, 1, "--not-within", "60", "--retry-failed");
+        struck_end(&k);
+    }
 }
 
 /* Goal: if the answer is lost, zklock reads the record, and finds its own beginning there, written once. */
@@ -820,6 +857,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(killed_when_it_was_recorded),
         cmocka_unit_test(a_signal_ends_it_before_the_beginning),
         cmocka_unit_test(what_was_recorded_and_not_begun_does_not_count),
+        cmocka_unit_test(the_run_before_what_was_not_begun_counts),
         cmocka_unit_test(a_lost_answer_is_looked_for),
         cmocka_unit_test(a_lock_that_is_lost_before_records_nothing),
         cmocka_unit_test(the_end_is_recorded_under_the_lock),
