@@ -320,7 +320,7 @@ static void permits_are_counted(void **state)
 
     (void)state;
     tool_check(1, "", "run", "-w", "0.3", "--permits", "2", "/permits", "--", "true");
-    tool_check(78, "permits", "run", "-w", "0.3", "--permits", "3", "/permits", "--", "true");
+    tool_check(78, "permits", "run", "-w", "60", "--permits", "3", "/permits", "--", "true");
     end_holder(&first);
     tool_check(0, "", "run", "-n", "--permits", "2", "/permits", "--", "true");
     end_holder(&second);
