@@ -336,9 +336,7 @@ static int with_claim(struct run *run, int64_t started_ns)
 static int with_client(struct run *run, int64_t started_ns)
 {
     int code = claim_init(&run->claim, run->client, &run->options.locks);
-    int rc = code == 0               ? with_claim(run, started_ns)
-             : run->claim.events < 0 ? fail(EXIT_SYSTEM, "no descriptor is available")
-                                     : fail_code(code);
+    int rc = code == 0 ? with_claim(run, started_ns) : fail_code(code);
     claim_fini(&run->claim);
     return rc;
 }

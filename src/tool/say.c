@@ -85,5 +85,6 @@ static int status_of(int code)
 
 int fail_code(int code)
 {
-    return fail(status_of(code), "%s", zkl_error_detail());
+    const char *detail = zkl_error_detail(); /* empty if the code is not from a call */
+    return fail(status_of(code), "%s", detail[0] ? detail : zkl_strerror(code));
 }
