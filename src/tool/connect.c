@@ -34,13 +34,13 @@ static int find_credential(struct settings *settings, char *text)
     text[0] = '\0';
     if (!(variable && variable[0]))
         variable = settings->credential;
-    if (variable) {
+    if (variable)
         snprintf(text, ZKL_SECRET_ROOM, "%s", variable);
-    } else if (file) {
-        if (!zkl_secret_read(file, text, &fault))
-            return no_credential(settings, fault.text);
-        settings->credential = strdup(text);
-    }
+    if (variable || !file)
+        return 0;
+    if (!zkl_secret_read(file, text, &fault))
+        return no_credential(settings, fault.text);
+    settings->credential = strdup(text); /* without memory the file is read again */
     return 0;
 }
 

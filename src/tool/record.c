@@ -169,8 +169,7 @@ static int write_begin(struct record *r, const struct place *place, int32_t vers
 static void keep_former(struct record *r, const struct sight *seen)
 {
     bool counts = seen->last.end != RUN_NEVER && seen->last.end != RUN_NOT_STARTED;
-    r->former[0] = '\0';
-    if (counts && last_run_with_beginning(&seen->last, seen->text, r->former) >= LAST_RUN_TEXT)
+    if (!counts || last_run_with_beginning(&seen->last, seen->text, r->former) >= LAST_RUN_TEXT)
         r->former[0] = '\0';
 }
 
@@ -194,8 +193,10 @@ static int try_begin_at(struct record *r, const struct place *place)
         return 0;
     }
     rc = judge(r, &seen.last, seen.now_ms);
+    if (rc != 0)
+        return rc;
     keep_former(r, &seen);
-    return rc == 0 ? write_begin(r, place, seen.stat.version) : rc;
+    return write_begin(r, place, seen.stat.version);
 }
 
 /* Opens a useless connection anew. */
