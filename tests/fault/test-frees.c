@@ -170,14 +170,13 @@ static void a_failed_call_for_permits_is_counted_before_they_may_be_freed(void *
         struct zkl_permit *permit = NULL;
 
         take_permit(&rival, other, path, &permit);
-        if (is_mutex)
+        if (is_mutex) {
             check_ok(zkl_semaphore_mutex_new(&mutex, client, path, NULL));
-        else
-            check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
-        if (is_mutex)
             watch(client, mutex, free_mutex);
-        else
+        } else {
+            check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
             watch(client, semaphore, free_semaphore);
+        }
         check_free_of_a_canceled(client, mutex, path);
         check_ok(zkl_permit_release(permit));
         check_ok(zkl_semaphore_free(rival));

@@ -69,14 +69,20 @@ void *__wrap_calloc(size_t n, size_t size);
 
 static atomic_int stall; /* 1: the next handle's memory is asked for: wait; 2: it waits */
 
-void *__wrap_calloc(size_t n, size_t size)
+static void stall_one(atomic_int *gate)
 {
     int one = 1;
+
+    if (atomic_compare_exchange_strong(gate, &one, 2))
+        wait_until(*gate == 0, WAIT_MS);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
     void *p = __real_calloc(n, size);
 
-    if (n == 1 && size == sizeof(struct zkl_handle) &&
-        atomic_compare_exchange_strong(&stall, &one, 2))
-        wait_until(stall == 0, WAIT_MS);
+    if (n == 1 && size == sizeof(struct zkl_handle))
+        stall_one(&stall);
     return p;
 }
 
@@ -111,14 +117,6 @@ int __wrap_zookeeper_close(zhandle_t *zh);
 
 static atomic_int stall_init, stall_close; /* 1: the next call waits; 2: it waits */
 static atomic_bool addresses_changed;      /* while zookeeper_init2 waited: they were freed */
-
-static void stall_one(atomic_int *gate)
-{
-    int one = 1;
-
-    if (atomic_compare_exchange_strong(gate, &one, 2))
-        wait_until(*gate == 0, WAIT_MS);
-}
 
 zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
                                   const clientid_t *id, void *context, int flags,
