@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# acts.sh CONTENTION LINES PICTURE: the demo's acts, on the servers in ZKL_SERVERS. LINES is a file of
+# acts.sh CONTENTION LINES PICTURE: the demo's acts, on the servers in ZKLOCK_SERVERS. LINES is a file of
 # its own for the final line of each act; it is removed in the end. PICTURE is drawn by the last act.
 set -eu
 contention=$1

@@ -62,10 +62,10 @@ static int run(struct zkl_client *somebody, struct zkl_client *client)
 
 int main(int argc, char **argv)
 {
-    const char *servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    const char *servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     struct zkl_client *somebody = open_client(servers), *client = open_client(servers);
     if (!somebody || !client || zkl_cancel_new(&cancel))
-        return failed("no client at HOST:PORT, or ZKL_SERVERS");
+        return failed("no client at HOST:PORT, or ZKLOCK_SERVERS");
     if (signal(SIGINT, on_signal) == SIG_ERR || signal(SIGALRM, on_signal) == SIG_ERR)
         return 1;
     int rc = run(somebody, client);

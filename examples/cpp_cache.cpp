@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 {
     char file[] = "/tmp/cpp_cache.XXXXXX";
     try {
-        const char *servers = argc > 1 ? argv[1] : std::getenv("ZKL_SERVERS");
+        const char *servers = argc > 1 ? argv[1] : std::getenv("ZKLOCK_SERVERS");
         zkl::client_options options;
         options.servers = servers ? servers : "";
         options.connect_timeout = 10s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A critical section in six lines: the processes of the whole cluster enter it one after the other.
+/* A critical section in a few lines: the processes of the whole cluster enter it one after the other.
  *
  *     cc critical_section.c $(pkg-config --cflags --libs zklock) && ./a.out HOST:PORT */
 #include <zklock/zklock.h>
@@ -16,7 +16,8 @@ static int report_alone(struct zkl_mutex *mutex)
 {
     int rc = zkl_mutex_lock(mutex); /* waits for its turn */
     if (rc == 0) {
-        write_report(zkl_mutex_token(mutex));
+        if (zkl_mutex_still_held(mutex, 500)) /* proved for 500 ms more */
+            write_report(zkl_mutex_token(mutex));
         rc = zkl_mutex_unlock(mutex);
     }
     return rc;
@@ -40,12 +41,12 @@ int main(int argc, char **argv)
     char why[200] = "";
     struct zkl_client *client;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     options.errbuf = why;
     options.errbuf_size = sizeof why;
     if (!options.servers) {
-        fprintf(stderr, "usage: critical_section HOST:PORT (or set ZKL_SERVERS)\n");
+        fprintf(stderr, "usage: critical_section HOST:PORT (or set ZKLOCK_SERVERS)\n");
         return 2;
     }
     if (zkl_client_open(&client, &options)) {

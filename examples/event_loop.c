@@ -35,7 +35,9 @@ static void granted(int code, void *arg)
 {
     struct job *job = (struct job *)arg;
     struct zkl_owner *before = zkl_owner_use(job->owner);
-    printf("job %td: %s\n", job - jobs, zkl_mutex_still_held(mutex, 100) ? "works" : "does not");
+    if (code == 0)
+        printf("job %td: %s\n", job - jobs,
+               zkl_mutex_check(mutex, 100) ? zkl_error_detail() : "works");
     zkl_owner_use(before);
     if (code != 0)
         ended(code, job);
@@ -46,8 +48,7 @@ static void granted(int code, void *arg)
 static int run_loop(struct zkl_client *client)
 {
     int epoll = epoll_create1(EPOLL_CLOEXEC), fd = zkl_client_event_fd(client);
-    struct epoll_event event;
-    event.events = EPOLLIN;
+    struct epoll_event event = {.events = EPOLLIN};
     if (fd < 0 || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
         return 1;
     while (left > 0) {
@@ -63,10 +64,10 @@ int main(int argc, char **argv)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_client *client;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&mutex, client, "/zklock/examples/event_loop", NULL))
-        return 1;
+        return fprintf(stderr, "HOST:PORT, or ZKLOCK_SERVERS: %s\n", zkl_error_detail()) > 0;
     for (int i = 0; i < JOBS; i++)
         wrong += zkl_owner_new(&jobs[i].owner) ||
                  zkl_mutex_acquire_async(jobs[i].owner, mutex, NULL, NULL, granted, &jobs[i],

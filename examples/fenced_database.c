@@ -50,7 +50,7 @@ static int hold_and_write(const char *servers, const char *file, const char *aut
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
     if (lock_and_open(servers, file, &grant))
-        return -1;
+        return -fprintf(stderr, "HOST:PORT, or ZKLOCK_SERVERS: %s\n", zkl_error_detail());
     if (pause)
         raise(SIGSTOP);
     return write_row(author, grant.token);
@@ -58,7 +58,7 @@ static int hold_and_write(const char *servers, const char *file, const char *aut
 
 int main(int argc, char **argv)
 {
-    const char *servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS"), *tmp = getenv("TMPDIR");
+    const char *servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS"), *tmp = getenv("TMPDIR");
     char file[4096];
     int status, failed;
     setvbuf(stdout, NULL, _IOLBF, 0);

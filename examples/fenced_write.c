@@ -55,9 +55,9 @@ static uint64_t hold_once(const char *servers, const char *value)
 
 int main(int argc, char **argv)
 {
-    const char *servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    const char *servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     if (!servers) {
-        fprintf(stderr, "usage: fenced_write HOST:PORT (or set ZKL_SERVERS)\n");
+        fprintf(stderr, "usage: fenced_write HOST:PORT (or set ZKLOCK_SERVERS)\n");
         return 2;
     }
     printf("the first holder acquires the lock, is paused, and its session ends\n");

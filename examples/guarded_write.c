@@ -27,10 +27,11 @@ static int lock(const char *servers)
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     options.servers = servers;
     options.session_timeout_ms = 4000;
-    zh = zookeeper_init2(servers, NULL, 30000, NULL, NULL, 0, hush);
-    return !zh || zkl_client_open(&client, &options) ||
-           zkl_mutex_new(&mutex, client, "/zklock/examples/guarded_write", NULL) ||
-           zkl_mutex_lock(mutex);
+    if (zkl_client_open(&client, &options) ||
+        zkl_mutex_new(&mutex, client, "/zklock/examples/guarded_write", NULL) ||
+        zkl_mutex_lock(mutex))
+        return fprintf(stderr, "HOST:PORT, or ZKLOCK_SERVERS: %s\n", zkl_error_detail());
+    return !(zh = zookeeper_init2(servers, NULL, 30000, NULL, NULL, 0, hush));
 }
 
 /* A broken link says nothing about the lock: it tries again. */
@@ -55,13 +56,12 @@ static int write_held(const char *who, int pause)
     if (!pause)
         return commit(who, ops, 2);
     raise(SIGSTOP);
-    int refused = commit(who, ops, 2) == ZNONODE;
-    return refused && commit(who, &ops[1], 1) == ZOK ? 0 : -1;
+    return commit(who, ops, 2) == ZNONODE && commit(who, &ops[1], 1) == ZOK ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
-    const char *servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    const char *servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     int status = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     pid_t child = fork();

@@ -70,9 +70,9 @@ int main(int argc, char **argv)
     struct zkl_client *client;
     struct zkl_mutex *mutex;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     if (zkl_client_open(&client, &options) || zkl_mutex_new(&mutex, client, path, NULL))
-        return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+        return failed("no lock at HOST:PORT, or ZKLOCK_SERVERS");
     return run(client, mutex) || zkl_mutex_free(mutex) || zkl_client_free(client);
 }

@@ -58,11 +58,11 @@ int main(int argc, char **argv)
     void *wrong;
     struct zkl_client *client;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&mutex, client, "/zklock/examples/let_go", NULL))
-        return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+        return failed("no lock at HOST:PORT, or ZKLOCK_SERVERS");
     pthread_barrier_init(&locked, NULL, 2);
     pthread_create(&thread, NULL, holder, NULL);
     pthread_barrier_wait(&locked);

@@ -62,11 +62,11 @@ int main(int argc, char **argv)
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_client *client;
     struct zkl_semaphore *semaphore;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     if (zkl_client_open(&client, &options) ||
         zkl_semaphore_new(&semaphore, client, "/zklock/examples/libuv", 2, NULL) ||
         uv_poll_init(uv_default_loop(), &callbacks, zkl_client_event_fd(client)))
-        return 1;
+        return fprintf(stderr, "libuv: HOST:PORT, or ZKLOCK_SERVERS: %s\n", zkl_error_detail()) > 0;
     callbacks.data = client;
     uv_poll_start(&callbacks, UV_READABLE, readable);
     for (struct download *d = downloads; d < downloads + DOWNLOADS; d++)

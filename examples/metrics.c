@@ -65,13 +65,13 @@ int main(int argc, char **argv)
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_mutex_options counted = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_lock_options counted_too = ZKL_LOCK_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     counted.metrics = counted_too.metrics = 1; /* figures of these paths, not only of the client */
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&mutex, client, "/zklock/examples/reports", &counted) ||
         zkl_semaphore_new(&semaphore, client, "/zklock/examples/licenses", 3, &counted_too))
-        return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+        return failed("no lock at HOST:PORT, or ZKLOCK_SERVERS");
     int rc = work(mutex, semaphore) || in_words(client, mutex, semaphore) || as_text(client);
     zkl_semaphore_free(semaphore);
     zkl_mutex_free(mutex);

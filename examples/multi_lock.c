@@ -64,12 +64,12 @@ int main(int argc, char **argv)
     pthread_t other;
     void *wrong = NULL;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&accounts[0], client, "/zklock/examples/accounts/a", NULL) ||
         zkl_mutex_new(&accounts[1], client, "/zklock/examples/accounts/b", NULL))
-        return failed("no locks at HOST:PORT, or ZKL_SERVERS");
+        return failed("no locks at HOST:PORT, or ZKLOCK_SERVERS");
     pthread_create(&other, NULL, teller, &balance[1]);
     int rc = teller(&balance[0]) != NULL;
     pthread_join(other, &wrong);

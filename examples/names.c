@@ -59,11 +59,11 @@ int main(int argc, char **argv)
 {
     struct zkl_client *client;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     printf("zklock %s\n", zkl_version(NULL));
     if (zkl_client_open(&client, &options))
-        return failed("no client at HOST:PORT, or ZKL_SERVERS");
+        return failed("no client at HOST:PORT, or ZKLOCK_SERVERS");
     int rc = like_kazoo(client) || side_by_side(client);
     zkl_client_free(client);
     return rc;

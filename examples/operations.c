@@ -60,12 +60,13 @@ int main(int argc, char **argv)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_mutex *a, *b;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     if (zkl_client_open(&client, &options) || zkl_owner_new(&owner) ||
         zkl_mutex_new(&a, client, "/zklock/examples/operations/a", NULL) ||
         zkl_mutex_new(&b, client, "/zklock/examples/operations/b", NULL) ||
         zkl_semaphore_new(&semaphore, client, "/zklock/examples/operations/s", 3, NULL))
-        return 1;
+        return fprintf(stderr, "operations: HOST:PORT, or ZKLOCK_SERVERS: %s\n",
+                       zkl_error_detail()) > 0;
     struct zkl_member members[] = {zkl_member_mutex(a), zkl_member_mutex(b),
                                    zkl_member_semaphore(semaphore, 2)};
     if (zkl_multi_new(&multi, client, members, 3) || sem_init(&all_done, 0, 0) || begin(0) != 0)

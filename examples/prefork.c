@@ -55,9 +55,9 @@ static int child(struct zkl_client *inherited, const char *servers, int number)
 
 int main(int argc, char **argv)
 {
-    const char *servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    const char *servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     if (!servers) {
-        fprintf(stderr, "usage: prefork HOST:PORT (or set ZKL_SERVERS)\n");
+        fprintf(stderr, "usage: prefork HOST:PORT (or set ZKLOCK_SERVERS)\n");
         return 2;
     }
     struct zkl_client *client = open_client(servers);

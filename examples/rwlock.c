@@ -62,11 +62,11 @@ int main(int argc, char **argv)
 {
     struct zkl_client *client;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     if (zkl_client_open(&client, &options) ||
         zkl_rwlock_new(&prices, client, "/zklock/examples/prices", NULL))
-        return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+        return failed("no lock at HOST:PORT, or ZKLOCK_SERVERS");
     if (zkl_rwlock_retain_readers(prices, 10000)) /* the next readers need no request */
         return failed("no readers' node");
     int rc = read_together() || write_then_read();

@@ -68,12 +68,12 @@ int main(int argc, char **argv)
     struct zkl_semaphore *seats;
     struct zkl_mutex *mutex;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     if (zkl_client_open(&client, &options) ||
         zkl_semaphore_new(&seats, client, "/zklock/examples/seats", SEATS, NULL) ||
         zkl_semaphore_mutex_new(&mutex, client, "/zklock/examples/handed", NULL))
-        return failed("no seats at HOST:PORT, or ZKL_SERVERS");
+        return failed("no seats at HOST:PORT, or ZKLOCK_SERVERS");
     return take_seats(seats) || hand_over(mutex) || zkl_semaphore_free(seats) ||
            zkl_client_free(client);
 }

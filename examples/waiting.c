@@ -65,12 +65,12 @@ int main(int argc, char **argv)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_permit *seat;
-    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 10000;
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&mutex, client, "/zklock/examples/waiting/mutex", NULL) ||
         zkl_semaphore_new(&seats, client, "/zklock/examples/waiting/seats", 3, NULL))
-        return 1;
+        return fprintf(stderr, "HOST:PORT, or ZKLOCK_SERVERS: %s\n", zkl_error_detail()) > 0;
     struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(seats, 2)};
     return zkl_multi_new(&both, client, members, 2) ||
            zkl_semaphore_acquire(seats, 1, NULL, &seat) || show_holds(seat) ||

@@ -20,7 +20,7 @@ static const char usage[] =
     "  --threads N             threads of each process, 1 to 64 (2)\n"
     "  --seconds N             run for N seconds (5)\n"
     "  --count N               or until each thread has made N updates\n"
-    "  --servers HOST:PORT,..  the ZooKeeper ensemble (environment variable ZKL_SERVERS)\n"
+    "  --servers HOST:PORT,..  the ZooKeeper ensemble (environment variable ZKLOCK_SERVERS)\n"
     "  --path PATH             the lock's path (/zklock/contention)\n"
     "  --session-timeout MS    session timeout of each process (10000; with --crash or --pause "
     "1000)\n"
@@ -202,7 +202,7 @@ static int check(const struct options *o)
     if (o->kills_min && !o->crash)
         return complain("--kills means nothing without --crash: add it");
     if (o->lock && (!o->servers || !*o->servers))
-        return complain("no server: give --servers HOST:PORT, or set ZKL_SERVERS, "
+        return complain("no server: give --servers HOST:PORT, or set ZKLOCK_SERVERS, "
                         "or run examples/demo.sh, which starts a private one");
     return 0;
 }
@@ -232,7 +232,7 @@ int options_parse(struct options *o, int argc, char **argv)
         .processes = 4,
         .threads = 2,
         .work_us = WORK_US_DEFAULT,
-        .servers = getenv("ZKL_SERVERS"),
+        .servers = getenv("ZKLOCK_SERVERS"),
         .path = "/zklock/contention",
         .seed = chance_seed() % 1000000,
         .lock = true,

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     struct zkl_mutex_options lock_options = ZKL_MUTEX_OPTIONS_INIT;
     int cycles = argc > 1 ? atoi(argv[1]) : 1;
 
-    options.servers = getenv("ZKL_SERVERS");
+    options.servers = getenv("ZKLOCK_SERVERS");
     options.session_timeout_ms = 60000;
     options.connect_timeout_ms = 60000;
     if (zkl_client_open(&client, &options) != 0)

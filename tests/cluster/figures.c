@@ -51,7 +51,7 @@ int main(void)
     struct zkl_mutex *mutexes[2];
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
-    options.servers = getenv("ZKL_SERVERS");
+    options.servers = getenv("ZKLOCK_SERVERS");
     options.connect_timeout_ms = 20000;
     if (zkl_client_open(&client, &options) != 0)
         return failed("no client");

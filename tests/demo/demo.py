@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""demo.py CONTENTION json|picture|progress: what the demo gives to programs and to eyes, on the servers in ZKL_SERVERS.
+"""demo.py CONTENTION json|picture|progress: what the demo gives to programs and to eyes, on the servers in ZKLOCK_SERVERS.
 
 Goal: JSON, picture and live progress say what happened. Method: the same run told twice is compared: JSON with the
 plain final line, the picture's bars and marks with JSON; progress on a pseudo-terminal and on a pipe."""

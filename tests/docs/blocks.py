@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """blocks.py code ROOT COMPILER LIBRARY   the code of README.md, docs/*.md and the man pages compiles
 blocks.py run ROOT MESON BUILD         their commands do what is said, with what the build installs, on the servers in
-                                       ZKL_SERVERS
+                                       ZKLOCK_SERVERS
 
 Goal: nothing on a page that does not work. Method: the blocks are taken from the pages. C, C++, Java and Python are
 compiled; commands are run, page by page, and a block "text" behind one is what it prints, but for numbers; a crontab's at once, a
@@ -161,7 +161,6 @@ def check_run(blocks, meson, build):
     with tempfile.TemporaryDirectory(prefix='zkl-docs-') as root:
         installed.install(meson, build, root)
         environment = installed.environment(pathlib.Path(root))
-        environment['ZKLOCK_SERVERS'] = environment['ZKL_SERVERS']
         problems, spans = check_spans(environment)
         count = 0
         for name in sorted({block.page for block in blocks}):

@@ -428,7 +428,7 @@ static void private_passes_the_exit_status_on(void **state)
     char line[200];
 
     (void)state;
-    check_num(exit_of(run_private("echo $ZKL_SERVERS; exit 7", line, sizeof line)), ==, 7);
+    check_num(exit_of(run_private("echo $ZKLOCK_SERVERS; exit 7", line, sizeof line)), ==, 7);
     check_true(strncmp(line, "127.0.0.1:", 10) == 0);
     check_true(!answers(line));
     check_num(exit_of(run_private("echo; kill -9 $$", line, sizeof line)), ==, 128 + 9);
@@ -440,8 +440,8 @@ static void private_forwards_sigterm(void **state)
     pid_t pid;
 
     (void)state;
-    pid = run_private("trap 'exit 5' TERM; echo $ZKL_SERVERS; while :; do sleep 0.05; done", line,
-                      sizeof line);
+    pid = run_private("trap 'exit 5' TERM; echo $ZKLOCK_SERVERS; while :; do sleep 0.05; done",
+                      line, sizeof line);
     check_true(answers(line));
     kill(pid, SIGTERM);
     check_num(exit_of(pid), ==, 5);
@@ -468,7 +468,7 @@ static void killed_private_takes_its_command_along(void **state)
     pid_t pid;
 
     (void)state;
-    pid = run_private("echo $$ $ZKL_SERVERS; exec sleep 60", line, sizeof line);
+    pid = run_private("echo $$ $ZKLOCK_SERVERS; exec sleep 60", line, sizeof line);
     command = atoi(line);
     check_true(command > 0 && !process_gone(command) && answers(strchr(line, ' ') + 1));
     kill(pid, SIGKILL);

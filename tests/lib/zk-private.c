@@ -3,7 +3,7 @@
  *
  *     zk-private --nodes 3 -- ./my-test --all
  *
- * starts the servers, sets ZKL_SERVERS to their connect string, runs the command in the
+ * starts the servers, sets ZKLOCK_SERVERS to their connect string, runs the command in the
  * foreground, ends the servers and removes their files, and exits as the command did (128 + the
  * signal's number if one killed it). Without a command it prints the connect string and waits for
  * SIGINT or SIGTERM. */
@@ -40,7 +40,7 @@ struct kept_signals {
 
 static const char usage_text[] =
     "usage: zk-private [OPTION...] [--] [COMMAND [ARGUMENT...]]\n"
-    "Start a private ZooKeeper, run COMMAND with ZKL_SERVERS set to its address, end it again.\n"
+    "Start a private ZooKeeper, run COMMAND with ZKLOCK_SERVERS set to its address, end it again.\n"
     "Without COMMAND: print the address and wait for Ctrl-C.\n"
     "  --nodes N         servers, 1 to 5 (1)\n"
     "  --tick MS         the servers' tick (500)\n"
@@ -211,7 +211,7 @@ static int serve(struct zks *zks, const struct settings *s, const struct kept_si
 
     if (s->command != NULL && !s->quiet)
         fprintf(stderr, "zk-private: ZooKeeper at %s\n", zks_connect_string(zks));
-    if (setenv("ZKL_SERVERS", zks_connect_string(zks), 1) != 0)
+    if (setenv("ZKLOCK_SERVERS", zks_connect_string(zks), 1) != 0)
         return EXIT_NO_SERVER;
     if (s->command != NULL)
         return run_command(s->command, kept, &set);

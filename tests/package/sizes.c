@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     struct zkl_client *client;
     struct zkl_mutex *a, *b;
     struct zkl_rwlock *halves;
-    client_options.servers = getenv("ZKL_SERVERS");
+    client_options.servers = getenv("ZKLOCK_SERVERS");
     client_options.connect_timeout_ms = 60000;
     mutex_options.metrics = lock_options.metrics = 1;
     wait_for_long.deadline_ns = zkl_now_ns() + INT64_C(60000000000);
