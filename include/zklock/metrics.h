@@ -138,12 +138,15 @@ struct zkl_client_metrics {
     uint64_t janitor_backlog;
     uint64_t watches;
     uint64_t watch_bytes; /* of paths; at most 1,000,000 */
+    /* Of the process: how many requests libzookeeper can number yet before numbers that mean
+     * something else to it, if only the library uses it; 0 while the library passes those by */
+    uint64_t request_numbers_left;
 };
 
 #define ZKL_CLIENT_METRICS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct zkl_client_metrics), 0, 0, 0, 0, 0, {0}, 0, {0, 0, 0, {0}}, 0, 0, 0, 0, 0,   \
-            0, 0                                                                                   \
+            0, 0, 0                                                                                \
     }
 
 /* 0; ZKL_EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; ZKL_EFORK. Also after zkl_client_close. */

@@ -10,6 +10,7 @@
 
 #include "permit_request.h"
 #include "driver/clock.h"
+#include "driver/numbers.h"
 #include "error.h"
 
 #define MS INT64_C(1000000)
@@ -117,6 +118,8 @@ static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
     m->janitor_backlog = count_leaving(core);
     m->watches = core->watch_count;
     m->watch_bytes = core->watch_bytes;
+    int64_t numbers = atomic_load(&zkl_numbers_left);
+    m->request_numbers_left = numbers > 0 ? (uint64_t)numbers : 0;
 }
 
 /* --- all figures together ----------------------------------------------- */

@@ -251,6 +251,9 @@ static void put_client(struct text *t, const struct zkl_client_metrics *m)
             m->janitor_backlog);
     put_one(&s, "watches", "gauge", "Paths watched.", m->watches);
     put_one(&s, "watch_bytes", "gauge", "Bytes of these paths; at most 1000000.", m->watch_bytes);
+    put_one(&s, "request_numbers_left", "gauge",
+            "Requests of this process before libzookeeper's special numbers.",
+            m->request_numbers_left);
     put_one(&s, "log_dropped_total", "counter", "Log events that a slow callback missed.",
             m->log_dropped);
     put_family(&s, "session_timeout_seconds", "gauge", "Negotiated session timeout.");

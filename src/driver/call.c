@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "numbers.h"
+
 const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d)
 {
     return d->config.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
@@ -27,6 +29,7 @@ struct zkl_call *zkl_call_new(struct zkl_handle *h, const struct zkl_request *re
         call->next->prev = call;
     h->calls = call;
     h->awaited += call->is_awaited;
+    zkl_numbers_take();
     return call;
 }
 
