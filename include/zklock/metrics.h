@@ -155,10 +155,11 @@ ZKL_API int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_
 ZKL_API int zkl_client_get_lock_metrics(struct zkl_client *client,
                                         struct zkl_lock_metrics *metrics);
 
-/* Write the client's figures, and those of each path that keeps them (label "lock"), in Prometheus'
- * text format into buf with a final NUL. Returns the text's length as snprintf does (cut if >=
- * size). buf may be NULL if size is 0. ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM. docs/metrics.md lists the
- * names. */
+/* Write the client's figures, and those of each path that keeps them (label "lock"), in
+ * Prometheus' text format into buf with a final NUL. The label "client" is the owner text of the
+ * client's options; without one the process number and which of its clients this is, as in
+ * "4711.1". Returns the text's length as snprintf does (cut if >= size). buf may be NULL if size
+ * is 0. ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM. docs/metrics.md lists the names. */
 ZKL_API int zkl_metrics_prometheus(struct zkl_client *client, char *buf, size_t size);
 
 #ifdef __cplusplus

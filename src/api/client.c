@@ -177,6 +177,9 @@ static struct zkl_client *new_client(const struct zkl_client_options *o)
     if (gethostname(host, sizeof host - 1) != 0)
         strcpy(host, "unknown");
     snprintf(client->self, sizeof client->self, "%s %ld ", host, (long)getpid());
+    static atomic_uint clients;
+    snprintf(client->number, sizeof client->number, "%ld.%u", (long)getpid(),
+             atomic_fetch_add(&clients, 1) + 1);
     client->state_fn = o->state_fn;
     client->state_arg = o->state_arg;
     client->state_note.run = run_states;

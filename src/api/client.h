@@ -52,8 +52,9 @@ struct zkl_client {
     unsigned fork_generation;
     atomic_int refs; /* the user's handle, and each mutex and hold */
     atomic_bool closed;
-    char *owner;   /* NULL: "host pid thread" */
-    char self[96]; /* "host pid " */
+    char *owner;     /* NULL: "host pid thread" */
+    char self[96];   /* "host pid " */
+    char number[32]; /* "pid.n", the n-th client of its process */
     /* Memory for the next ones, or NULL. */
     _Atomic(struct zkl_hold *) spare_holds[ZKL_SPARE_HOLDS];
 

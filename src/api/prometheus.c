@@ -45,6 +45,7 @@ static void put_escaped(struct text *t, const char *value)
 /* The common labels of all samples of one lock, or of the client. */
 struct source {
     struct text *text;
+    const char *client; /* label */
     const char *prefix; /* of the names */
     const char *path;   /* label; NULL: none */
 };
@@ -58,20 +59,15 @@ static void put_family(const struct source *s, const char *name, const char *typ
 static void put_name(const struct source *s, const char *name, const char *suffix,
                      const char *label, const char *value)
 {
-    put(s->text, "%s%s%s", s->prefix, name, suffix);
-    if (!s->path && !label) {
-        put(s->text, " ");
-        return;
-    }
-    put(s->text, "{");
+    put(s->text, "%s%s%s{client=\"", s->prefix, name, suffix);
+    put_escaped(s->text, s->client);
     if (s->path) {
-        put(s->text, "lock=\"");
+        put(s->text, "\",lock=\"");
         put_escaped(s->text, s->path);
-        put(s->text, label ? "\"," : "\"");
     }
     if (label)
-        put(s->text, "%s=\"%s\"", label, value);
-    put(s->text, "} ");
+        put(s->text, "\",%s=\"%s", label, value);
+    put(s->text, "\"} ");
 }
 
 static void put_count(const struct source *s, const char *name, const char *label,
@@ -186,11 +182,11 @@ static void put_lock(const struct source *s, const struct lock_family *f,
     }
 }
 
-static void put_locks(struct text *t, const struct zkl_snapshot *snapshot)
+static void put_locks(struct text *t, const char *client, const struct zkl_snapshot *snapshot)
 {
     for (size_t i = 0; i < sizeof lock_families / sizeof lock_families[0]; i++) {
         const struct lock_family *f = &lock_families[i];
-        struct source all = {t, "zklock_", NULL}, one = {t, "zklock_lock_", NULL};
+        struct source all = {t, client, "zklock_", NULL}, one = {t, client, "zklock_lock_", NULL};
         put_family(&all, f->name, f->type, f->help);
         put_lock(&all, f, &snapshot->locks);
         if (snapshot->path_count > 0)
@@ -231,9 +227,9 @@ static void put_one(const struct source *s, const char *name, const char *type, 
     put_count(s, name, NULL, NULL, count);
 }
 
-static void put_client(struct text *t, const struct zkl_client_metrics *m)
+static void put_client(struct text *t, const char *client, const struct zkl_client_metrics *m)
 {
-    const struct source s = {t, "zklock_", NULL};
+    const struct source s = {t, client, "zklock_", NULL};
     put_one(&s, "connected", "gauge", "1 if there is a session and a link.",
             m->state == ZKL_CLIENT_CONNECTED);
     put_one(&s, "connections_total", "counter", "How often a link came up.", m->connections);
@@ -276,8 +272,9 @@ static int do_prometheus(struct zkl_client *client, char *buf, size_t size)
         return rc;
     if (zkl_snapshot_take(client, &snapshot) != 0)
         return zkl_fail(ZKL_ENOMEM, "%s", call);
-    put_client(&text, &snapshot.client);
-    put_locks(&text, &snapshot);
+    const char *label = client->owner ? client->owner : client->number;
+    put_client(&text, label, &snapshot.client);
+    put_locks(&text, label, &snapshot);
     zkl_snapshot_drop(client, &snapshot);
     return (int)text.length;
 }

@@ -12,6 +12,7 @@ import sys
 NAME = r'[a-zA-Z_:][a-zA-Z0-9_:]*'
 SAMPLE = re.compile(rf'({NAME})(?:\{{(.*)\}})? ([0-9.e+-]+|\+Inf|NaN)')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\["\\n])*)"(,|$)')
+CLIENT = re.compile(r'[1-9][0-9]*\.1')
 PATHS = ('/figures/plain', '/figures/"quoted" \\ {bär},')
 LOCKS = 7
 UNITS = re.compile(r'milli|micro|nano|_(ms|us|ns|minutes|hours|kb|kilobytes)\b')
@@ -34,6 +35,7 @@ def labels_of(text):
         check(match[1] not in labels, f'{match[1]} twice in {text!r}')
         labels[match[1]] = re.sub(r'\\(.)', lambda m: {'n': '\n'}.get(m[1], m[1]), match[2])
         at = match.end()
+    check(CLIENT.fullmatch(labels.pop('client', '')), f'the client in {text!r}')
     return labels
 
 
@@ -121,7 +123,7 @@ def read_by_others(text, families):
         from prometheus_client.parser import text_string_to_metric_families
     except ImportError:
         return 'python3-prometheus-client is not installed'
-    theirs = {(s.name, tuple(sorted(s.labels.items()))): s.value
+    theirs = {(s.name, tuple(sorted((k, v) for k, v in s.labels.items() if k != 'client'))): s.value
               for family in text_string_to_metric_families(text) for s in family.samples}
     check(theirs[('zklock_lock_acquisitions_total', (('lock', PATHS[1]),))] == LOCKS, 'read by python3-prometheus-client')
     check(len(theirs) == text.count('\n') - 2 * len(families), 'samples read by python3-prometheus-client')

@@ -926,6 +926,47 @@ static void figures_outlive_their_path(void **state)
     cluster_free(client, NULL);
 }
 
+/* The label of all samples of a client's text. */
+static void label_of(struct zkl_client *client, char *label, size_t size)
+{
+    static char text[64 * 1024];
+    char start[200];
+    size_t samples = 0;
+
+    check_num(zkl_metrics_prometheus(client, text, sizeof text), <, sizeof text);
+    const char *at = strstr(text, "{client=\"");
+    check_num(at != NULL, ==, 1);
+    snprintf(label, size, "%.*s", (int)strcspn(at + 9, "\""), at + 9);
+    snprintf(start, sizeof start, "{client=\"%s\"", label);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        if (line[0] == '#')
+            continue;
+        check_num(strncmp(strchr(line, '{'), start, strlen(start)), ==, 0);
+        samples++;
+    }
+    check_num(samples, >, 100);
+}
+
+static void texts_of_two_clients_do_not_collide(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    struct zkl_client *first = cluster_client(), *second = cluster_client();
+    char one[100], other[100];
+
+    (void)state;
+    options.owner = "nightly jobs";
+    struct zkl_client *named = cluster_client_with(&options);
+    label_of(first, one, sizeof one);
+    label_of(second, other, sizeof other);
+    check_num(strcmp(one, other), !=, 0);
+    check_num(strtol(one, NULL, 10), ==, getpid());
+    label_of(named, one, sizeof one);
+    check_num(strcmp(one, "nightly jobs"), ==, 0);
+    cluster_free(first, NULL);
+    cluster_free(second, NULL);
+    cluster_free(named, NULL);
+}
+
 static const struct CMUnitTest tests[] = {
     cluster_test(figures_are_what_the_callers_counted),
     cluster_test(operations_count_as_calls_do),
@@ -935,6 +976,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(queues_are_told_from_lists_that_came_anyway),
     cluster_test(requests_are_those_that_the_server_got),
     cluster_test(figures_outlive_their_path),
+    cluster_test(texts_of_two_clients_do_not_collide),
 };
 
 int main(int argc, char **argv)
