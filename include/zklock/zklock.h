@@ -109,8 +109,8 @@
  *   an older library unless it sets a field that the library does not know (ZKL_EINVAL).
  * - pthread cancellation of the calling thread is off while a call runs.
  *
- * docs/guarantees.md says what a lock promises and what it does not. The folder docs is installed
- * as share/doc/zklock.
+ * docs/guarantees.md says what a lock promises and what it does not. The pages that these
+ * headers name are installed in share/doc/zklock.
  */
 #ifndef ZKLOCK_ZKLOCK_H
 #define ZKLOCK_ZKLOCK_H
