@@ -73,6 +73,15 @@ static const char *entry_fault(const char *entry, size_t length)
     return fault ? fault : port_fault(entry + host + 1, length - host - 1);
 }
 
+/* As in "a:1/app,b:2": ZooKeeper reads all of that as a chroot. */
+static bool has_server(const char *chroot)
+{
+    const char *comma = strchr(chroot, ',');
+    while (comma && entry_fault(comma + 1, strcspn(comma + 1, ",/")))
+        comma = strchr(comma + 1, ',');
+    return comma != NULL;
+}
+
 const char *zkl_servers_fault(const char *text)
 {
     size_t hosts = strcspn(text, "/");
@@ -89,6 +98,8 @@ const char *zkl_servers_fault(const char *text)
         return NULL;
     if (text[hosts + 1] == '\0')
         return "ends with a slash: write the chroot after it, or leave it out";
+    if (has_server(text + hosts))
+        return "has a server behind the chroot: write the chroot once, behind the last server";
     return zkl_absolute_fault(text + hosts) ? "has a chroot that is not a normalised path" : NULL;
 }
 

@@ -24,13 +24,49 @@ static void server_lists_are_checked(void **state)
                                        "a:1,b:2/x/y",
                                        "[fe80::1%eth0]:2181",
                                        "a:1,[::ffff:10.0.0.1]:2/x",
-                                       "host-1.example.:1"};
-    static const char *const bad[] = {
-        "",         "/",           "a",        ":1",        "a:",       "a:0",      "a:65536",
-        "a:123456", "a:12x",       "a:1,",     ",a:1",      "a:1,,b:2", "a:1, b:2", "a :1",
-        "a:1/",     "a:1//x",      "a:1/x/",   "a:1/..",    "a:-1",     "/chroot",  "::1:2181",
-        "a:1:2",    "[::1]",       "[::1]:",   "[::1",      "[]:1",     "[:1",      "]:1",
-        "[a]:1",    "[1.2.3.4]:1", "[::1%]:1", "[[::1]]:1", "[::1]x:1", "x[::1]:1", "a:1,::1"};
+                                       "host-1.example.:1",
+                                       "a:1/x,y",
+                                       "a:1/x:3,y:z/b:2"};
+    static const char *const bad[] = {"",
+                                      "/",
+                                      "a",
+                                      ":1",
+                                      "a:",
+                                      "a:0",
+                                      "a:65536",
+                                      "a:123456",
+                                      "a:12x",
+                                      "a:1,",
+                                      ",a:1",
+                                      "a:1,,b:2",
+                                      "a:1, b:2",
+                                      "a :1",
+                                      "a:1/",
+                                      "a:1//x",
+                                      "a:1/x/",
+                                      "a:1/..",
+                                      "a:-1",
+                                      "/chroot",
+                                      "::1:2181",
+                                      "a:1:2",
+                                      "[::1]",
+                                      "[::1]:",
+                                      "[::1",
+                                      "[]:1",
+                                      "[:1",
+                                      "]:1",
+                                      "[a]:1",
+                                      "[1.2.3.4]:1",
+                                      "[::1%]:1",
+                                      "[[::1]]:1",
+                                      "[::1]x:1",
+                                      "x[::1]:1",
+                                      "a:1,::1",
+                                      "a:1/x,b:2",
+                                      "a:1/x,b:2/x",
+                                      "a:1/x,y,b:2",
+                                      "a:1/x/y,[::1]:2",
+                                      "a:1,b:2/x,c:3"};
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         if (zkl_servers_fault(good[i]))
@@ -45,7 +81,7 @@ static void server_lists_are_checked(void **state)
 /* Goal: the parts of a list. Method: each entry's host and port; brackets and chroot are left out. */
 static void a_list_has_parts(void **state)
 {
-    static const char list[] = "a.example:2181,[::1]:1,127.0.0.1:65535,[fe80::1%eth0]:22/x/y:3,b:4";
+    static const char list[] = "a.example:2181,[::1]:1,127.0.0.1:65535,[fe80::1%eth0]:22/x/y:3,b";
     static const char *const expected[][2] = {
         {"a.example", "2181"}, {"::1", "1"}, {"127.0.0.1", "65535"}, {"fe80::1%eth0", "22"}};
     struct zkl_server server;
