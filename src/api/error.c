@@ -49,8 +49,8 @@
                       "from renewing the path: remove the cause")                                  \
     X(ZKL_EPROTO,                                                                                  \
       "the library does not understand the server's answer: check the version of the server")      \
-    X(ZKL_EMISMATCH, "the semaphore has another number of permits: give that number, or 0, or "    \
-                     "set the number for all clients")                                             \
+    X(ZKL_EMISMATCH, "the semaphore has another number of permits: give that number, or set "      \
+                     "another one for all clients")                                                \
     X(ZKL_ENONODE, "the node does not exist: list the holders and waiters again")                  \
     X(ZKL_EFOREIGN, "the node does not belong to a lock: to delete it, use ZKL_INSPECT_FORCE")     \
     X(ZKL_EUNPROVED, "no other contender has the lock, but this client's session is not proved "   \
