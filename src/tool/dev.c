@@ -116,10 +116,8 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-int main(int argc, char **argv)
+static int run_word(int argc, char **argv)
 {
-    descriptors_fill_standard();
-    program_name = "zklock-dev";
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--help") == 0) {
         fputs(usage, stdout);
@@ -130,4 +128,11 @@ int main(int argc, char **argv)
         return EXIT_DONE;
     }
     return run(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    descriptors_fill_standard();
+    program_name = "zklock-dev";
+    return check_output(run_word(argc, argv));
 }

@@ -53,12 +53,15 @@ static int run(const struct command *command, int argc, char **argv)
         fputs(command->usage, stdout);
         return EXIT_DONE;
     }
+    if (!descriptors_suffice())
+        return fail(EXIT_SYSTEM,
+                    "fewer than %d descriptors are available: raise the limit of open files",
+                    DESCRIPTORS_NEEDED);
     return command->run(argc, argv);
 }
 
-int main(int argc, char **argv)
+static int run_word(int argc, char **argv)
 {
-    descriptors_fill_standard();
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;
@@ -78,4 +81,10 @@ int main(int argc, char **argv)
     if (!command)
         return fail(EXIT_USAGE, "there is no command \"%s\": zklock --help lists them", word);
     return run(command, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    descriptors_fill_standard();
+    return check_output(run_word(argc, argv));
 }

@@ -88,3 +88,10 @@ int fail_code(int code)
     const char *detail = zkl_error_detail(); /* empty if the code is not from a call */
     return fail(status_of(code), "%s", detail[0] ? detail : zkl_strerror(code));
 }
+
+int check_output(int status)
+{
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    return written || status != EXIT_DONE ? status
+                                          : fail(EXIT_SYSTEM, "standard output cannot be written");
+}

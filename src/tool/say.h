@@ -22,4 +22,8 @@ int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3
  * code. */
 int fail_code(int code);
 
+/* The exit status of a program that has printed to standard output: this one; or, if it is 0 and
+ * not all could be written, another one after a sentence. */
+int check_output(int status);
+
 #endif
