@@ -35,8 +35,7 @@ struct run {
     struct signals signals;
     int64_t reported_ns;
     bool reported_lost, reported_revoked, unproved, started;
-    bool overran;       /* the command was not seen to have ended before the window had */
-    int command_status; /* as waitpid said it */
+    struct report gone; /* the guard's last one, once the command has ended */
     int killed_by;      /* the signal, or 0 */
 };
 
@@ -109,11 +108,7 @@ static bool on_report(struct run *run, const struct report *report)
         return false;
     case REPORT_GONE:
         run->unproved = report->ending != ENDING_BY_ITSELF;
-        run->overran = report->spare_ns <= 0;
-        run->command_status = report->value;
-        if (run->options.verbose)
-            say("the command has ended, %" PRId64 " ms before the end of the lock's window",
-                report->spare_ns / MS_NS);
+        run->gone = *report;
         return true;
     case REPORT_READY:
     default:
@@ -187,14 +182,27 @@ static int say_not_acquired(const struct run *run, int code)
     return run->options.conflict;
 }
 
+/* After a loss that was none of the window's nothing was proved by it. */
+static void say_spare(const struct run *run, int code)
+{
+    const struct report *gone = &run->gone;
+    bool is_void =
+        gone->ending == ENDING_LOST || (gone->ending == ENDING_BY_ITSELF && code == ZKL_ELOST);
+    if (run->options.verbose && gone->kind == REPORT_GONE && !is_void)
+        say("the command has ended, %" PRId64 " ms before the end of the lock's window",
+            gone->spare_ns / MS_NS);
+}
+
 /* A failure here is reported, but it must not hide how the command ended. */
 static void release(struct run *run)
 {
     int code = claim_release(&run->claim);
+    say_spare(run, code);
     if (code == ZKL_ELOST && !run->unproved && run->started)
         say("the lock was lost when the command ended, or just before");
     /* The code is about the time until unlock, of which the command's part counts. */
-    bool doubted = code == ZKL_EDOUBT && run->overran;
+    bool overran = run->gone.kind == REPORT_GONE && run->gone.spare_ns <= 0;
+    bool doubted = code == ZKL_EDOUBT && overran;
     if (doubted && !run->unproved && run->started)
         say("no server has confirmed that the lock was held until the command ended");
     if (code == ZKL_ELOST || doubted)
@@ -275,9 +283,9 @@ static int status_of_command(struct run *run)
 {
     if (run->unproved)
         return EXIT_LOST;
-    if (!WIFSIGNALED(run->command_status))
-        return WEXITSTATUS(run->command_status);
-    run->killed_by = WTERMSIG(run->command_status);
+    if (!WIFSIGNALED(run->gone.value))
+        return WEXITSTATUS(run->gone.value);
+    run->killed_by = WTERMSIG(run->gone.value);
     return 128 + run->killed_by;
 }
 
@@ -285,7 +293,7 @@ static int status_of_command(struct run *run)
  * started. */
 static void record_end_of_run(const struct run *run, struct record *record, int rc)
 {
-    int status = run->command_status;
+    int status = run->gone.value;
     if (!run->started)
         record_end(record, RUN_NOT_STARTED, 0);
     else if (run->unproved)

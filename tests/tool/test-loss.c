@@ -400,6 +400,7 @@ static void the_session_is_ended(void **state)
     check_ok(wire_expire_session(zks_host(), zks_port(server, 0), session.id, session.password,
                                  WAIT_MS));
     check_lost(&s, "the lock was lost: zklock ends the command");
+    check_true(!tool_says(&s.tool, "before the end")); /* of a window that is void */
     check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 1);
     end(&s);
 }
@@ -416,6 +417,7 @@ static void the_node_is_deleted(void **state)
     cluster_child(s.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
     check_lost(&s, "the lock was lost: zklock ends the command");
+    check_true(!tool_says(&s.tool, "before the end")); /* of a window that is void */
     check_true(is_gone(atomic_load(&s.worked.shared->pid)));
     check_num(net_boot_ns() - s.struck_ns, <, 5000 * 1000000LL);
     end(&s);
