@@ -5,10 +5,13 @@
  * run_options.c call it. */
 #include "args.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <zklock/zklock.h>
 
 #include "say.h"
 
@@ -76,4 +79,27 @@ int args_number(const char *what, const char *text, int min, int max, int *value
                     max, text);
     *value = (int)n;
     return 0;
+}
+
+bool seconds_to_ms(const char *text, int64_t *ms)
+{
+    char *end;
+    if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+        return false; /* strtod would take blanks, signs, "inf" and "nan" */
+    double seconds = strtod(text, &end);
+    if (*end || end == text || seconds > (double)ZKL_TIMEOUT_MAX_MS / 1000)
+        return false;
+    *ms = (int64_t)(seconds * 1000);
+    if ((double)*ms < seconds * 1000)
+        ++*ms;
+    return true;
+}
+
+int args_seconds(const char *what, const char *text, bool zero, int64_t *ms)
+{
+    if (seconds_to_ms(text, ms) && (zero || *ms > 0))
+        return 0;
+    return fail(EXIT_USAGE,
+                "%s must be a number of seconds from %s to %lld, such as 10 or 0.5, not \"%s\"",
+                what, zero ? "0" : "0.001", (long long)ZKL_TIMEOUT_MAX_MS / 1000, text);
 }

@@ -4,6 +4,8 @@
 #define ZKLOCK_TOOL_ARGS_H
 
 #include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 struct args {
     const char *command; /* the subcommand's name; NULL: the program has none */
@@ -24,5 +26,10 @@ int args_parse_one(const struct args *args, int argc, char **argv, const char *w
 
 /* what is "--permits" or the like. 0, or the exit status after a sentence. */
 int args_number(const char *what, const char *text, int min, int max, int *value);
+/* Likewise a time in seconds, which may be 0 only if zero says so. */
+int args_seconds(const char *what, const char *text, bool zero, int64_t *ms);
+/* Seconds with an optional fraction, as milliseconds rounded up: "0.5", "10". False if it is none,
+ * or more than ten years. */
+bool seconds_to_ms(const char *text, int64_t *ms);
 
 #endif

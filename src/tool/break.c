@@ -51,7 +51,7 @@ static int take(void *arg, int code, const char *value)
 {
     struct breaking *b = arg;
     if (code != OPTION_YES)
-        return settings_take(&b->settings, code, value) ? 0 : EXIT_SYSTEM;
+        return settings_take(&b->settings, code, value);
     b->yes = true;
     return 0;
 }

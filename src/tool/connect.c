@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "say.h"
 
-enum { SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
+enum { SESSION_MS_MIN = 100, SESSION_MS_DEFAULT = 10000, SESSION_MS_MAX = 86400000 };
 
 /* --- the credential ----------------------------------------------------- */
 
@@ -26,17 +27,26 @@ static int no_credential(const struct settings *settings, const char *what)
     return fail(EXIT_CONFIG, "%s: the file with the credential %s", place, what);
 }
 
+/* As that of a file's line: a mounted secret has one. */
+static void cut_line_end(char *text)
+{
+    size_t length = strlen(text);
+    if (length > 0 && text[length - 1] == '\n')
+        text[--length] = '\0';
+    if (length > 0 && text[length - 1] == '\r')
+        text[--length] = '\0';
+}
+
 /* Into text, which stays empty if the settings have none. */
 static int find_credential(struct settings *settings, char *text)
 {
     const char *variable = getenv(AUTH_VARIABLE), *file = settings->text[SETTING_AUTH_FILE];
     struct zkl_secret_fault fault;
-    text[0] = '\0';
-    if (!(variable && variable[0]))
-        variable = settings->credential;
-    if (variable)
-        snprintf(text, ZKL_SECRET_ROOM, "%s", variable);
-    if (variable || !file)
+    snprintf(text, ZKL_SECRET_ROOM, "%s", variable ? variable : "");
+    cut_line_end(text);
+    if (text[0] == '\0' && settings->credential)
+        snprintf(text, ZKL_SECRET_ROOM, "%s", settings->credential);
+    if (text[0] || !file)
         return 0;
     if (!zkl_secret_read(file, text, &fault))
         return no_credential(settings, fault.text);
@@ -64,10 +74,8 @@ static int use_credential(struct zkl_client_options *options, struct settings *s
 static int use_timeout(struct zkl_client_options *options, const struct settings *settings)
 {
     const char *text = settings->text[SETTING_SESSION_TIMEOUT];
-    int64_t ms;
-    if (!text)
-        return 0;
-    if (!seconds_to_ms(text, &ms) || ms < SESSION_MS_MIN || ms > SESSION_MS_MAX)
+    int64_t ms = SESSION_MS_DEFAULT;
+    if (text && (!seconds_to_ms(text, &ms) || ms < SESSION_MS_MIN || ms > SESSION_MS_MAX))
         return fail(EXIT_CONFIG, "%s: the session timeout must be 0.1 to 86400 seconds",
                     settings->place[SETTING_SESSION_TIMEOUT]);
     options->session_timeout_ms = (int)ms;
@@ -80,9 +88,10 @@ static int use_tick(struct zkl_client_options *options, const struct settings *s
     int64_t ms;
     if (!text)
         return 0;
-    if (!seconds_to_ms(text, &ms) || ms < 1 || ms > SESSION_MS_MAX)
-        return fail(EXIT_CONFIG, "%s: the tick must be 0.001 to 86400 seconds",
-                    settings->place[SETTING_TICK]);
+    if (!seconds_to_ms(text, &ms) || ms < 1 || ms > options->session_timeout_ms)
+        return fail(EXIT_CONFIG,
+                    "%s: the tick must be 0.001 seconds up to the session timeout, %.15g seconds",
+                    settings->place[SETTING_TICK], options->session_timeout_ms / 1000.0);
     options->tick_ms = (int)ms;
     return 0;
 }

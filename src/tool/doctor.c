@@ -67,7 +67,7 @@ struct doctor {
 static int take(void *arg, int code, const char *value)
 {
     struct doctor *d = arg;
-    return settings_take(&d->settings, code, value) ? 0 : EXIT_SYSTEM;
+    return settings_take(&d->settings, code, value);
 }
 
 static void found(struct doctor *d, const char *format, ...) __attribute__((format(printf, 2, 3)));

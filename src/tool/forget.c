@@ -31,7 +31,7 @@ static const struct option known[] = {
 
 static int take(void *arg, int code, const char *value)
 {
-    return settings_take(arg, code, value) ? 0 : EXIT_SYSTEM;
+    return settings_take(arg, code, value);
 }
 
 /* The library's client judges the path and the credential. */

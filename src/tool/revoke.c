@@ -48,11 +48,8 @@ static int take(void *arg, int code, const char *value)
 {
     struct revoke *r = arg;
     if (code != OPTION_WITHIN)
-        return settings_take(&r->settings, code, value) ? 0 : EXIT_SYSTEM;
-    if (seconds_to_ms(value, &r->within_ms))
-        return 0;
-    return fail(EXIT_USAGE, "--within must be a number of seconds such as 10 or 0.5, not \"%s\"",
-                value);
+        return settings_take(&r->settings, code, value);
+    return args_seconds("--within", value, true, &r->within_ms);
 }
 
 /* --- asking ------------------------------------------------------------- */

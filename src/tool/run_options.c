@@ -37,6 +37,8 @@ const char run_usage[] =
 
 enum { OPTION_PERMITS = 300, OPTION_NOT_WITHIN, OPTION_RETRY_FAILED, OPTION_SKIP };
 
+enum { SKIP_UNSET = -1 };
+
 static const struct option known[] = {
     {"nonblock", no_argument, NULL, 'n'},
     {"nb", no_argument, NULL, 'n'},
@@ -72,10 +74,7 @@ static int take(void *arg, int code, const char *value)
         o->wait_ms = 0;
         return 0;
     case 'w':
-        if (!seconds_to_ms(value, &o->wait_ms))
-            return fail(EXIT_USAGE, "-w must be a number of seconds such as 10 or 0.5, not \"%s\"",
-                        value);
-        return 0;
+        return args_seconds("-w", value, true, &o->wait_ms);
     case 's':
         o->locks.shared = true;
         return 0;
@@ -84,10 +83,7 @@ static int take(void *arg, int code, const char *value)
     case 'E':
         return args_number("-E", value, 0, 255, &o->conflict);
     case OPTION_NOT_WITHIN:
-        if (!seconds_to_ms(value, &o->not_within_ms) || o->not_within_ms == 0)
-            return fail(EXIT_USAGE, "--not-within must be a number of seconds above 0, not \"%s\"",
-                        value);
-        return 0;
+        return args_seconds("--not-within", value, false, &o->not_within_ms);
     case OPTION_RETRY_FAILED:
         o->retry_failed = true;
         return 0;
@@ -100,7 +96,7 @@ static int take(void *arg, int code, const char *value)
         o->verbose = true;
         return 0;
     default:
-        return settings_take(&o->settings, code, value) ? 0 : EXIT_SYSTEM;
+        return settings_take(&o->settings, code, value);
     }
 }
 
@@ -123,9 +119,11 @@ static int take_options(struct run_options *o, int argc, char **argv)
 /* The record belongs to one lock with one holder. */
 static int check_record(const struct run_options *o)
 {
+    const char *needs = o->retry_failed         ? "--retry-failed"
+                        : o->skip != SKIP_UNSET ? "--skip-exit-code"
+                                                : NULL;
     if (o->not_within_ms == 0)
-        return o->retry_failed ? fail(EXIT_USAGE, "--retry-failed requires --not-within: give both")
-                               : 0;
+        return needs ? fail(EXIT_USAGE, "%s requires --not-within: give both", needs) : 0;
     if (o->locks.count > 1)
         return fail(EXIT_USAGE, "--not-within requires one path, not %zu", o->locks.count);
     if (o->locks.shared || o->locks.permits)
@@ -184,11 +182,15 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
     int words = 1;
     while (words < argc && strcmp(argv[words], "--") != 0)
         words++;
-    *o = (struct run_options){.wait_ms = -1, .conflict = EXIT_CONFLICT};
+    *o = (struct run_options){.wait_ms = -1, .conflict = EXIT_CONFLICT, .skip = SKIP_UNSET};
     int rc = take_options(o, words, argv);
     if (rc == 0 && words < argc && o->command)
         return fail(EXIT_USAGE, "-c and a command after \"--\" exclude each other");
     if (words < argc)
         o->command = argv + words + 1;
-    return rc == 0 ? check(o) : rc;
+    if (rc == 0)
+        rc = check(o);
+    if (o->skip == SKIP_UNSET)
+        o->skip = EXIT_DONE;
+    return rc;
 }

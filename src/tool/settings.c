@@ -5,13 +5,12 @@
  * that it has read until settings_end. One thread; the subcommands call it before they connect. */
 #include "settings.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <zklock/zklock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "addresses.h"
 #include "say.h"
@@ -42,15 +41,53 @@ static int no_memory(void)
     return fail(EXIT_SYSTEM, "out of memory");
 }
 
-/* Keeps a value unless an earlier place had one. An empty one counts as none, as a script's
- * variable that is not set. */
+/* --- values -------------------------------------------------------------- */
+
+#define BLANKS " \t\n\v\f\r"
+
+static bool is_blank(const char *value)
+{
+    return value[strspn(value, BLANKS)] == '\0';
+}
+
+/* Without the blanks around it, and in a list around its commas: a mounted secret ends with a
+ * line's end. */
+static char *tidy(char *text, bool is_list)
+{
+    char *out = text;
+    for (const char *at = text; *at;) {
+        size_t blanks = strspn(at, BLANKS);
+        const char *next = at + blanks;
+        bool is_edge =
+            out == text || *next == '\0' || (is_list && (out[-1] == ',' || *next == ','));
+        memmove(out, at, blanks);
+        out += is_edge ? 0 : blanks;
+        at = next;
+        if (*at)
+            *out++ = *at++;
+    }
+    *out = '\0';
+    return text;
+}
+
+/* Keeps a value unless an earlier place had one. */
 static int keep(struct settings *settings, int setting, const char *value, const char *place)
 {
-    if (settings->text[setting] || !value || value[0] == '\0')
+    if (settings->text[setting])
         return 0;
     settings->text[setting] = strdup(value);
     settings->place[setting] = strdup(place);
-    return settings->text[setting] && settings->place[setting] ? 0 : no_memory();
+    if (!settings->text[setting] || !settings->place[setting])
+        return no_memory();
+    tidy(settings->text[setting], setting == SETTING_SERVERS);
+    return 0;
+}
+
+/* An empty variable counts as none, as a script's that is not set. */
+static int keep_variable(struct settings *settings, int setting)
+{
+    const char *value = getenv(names[setting].variable);
+    return value && !is_blank(value) ? keep(settings, setting, value, names[setting].variable) : 0;
 }
 
 static void forget(struct settings *settings, int setting)
@@ -60,39 +97,50 @@ static void forget(struct settings *settings, int setting)
     settings->text[setting] = settings->place[setting] = NULL;
 }
 
-bool settings_take(struct settings *settings, int code, const char *value)
+int settings_take(struct settings *settings, int code, const char *value)
 {
     int setting = code - OPTION_SETTINGS;
-    if (setting < 0 || setting >= SETTINGS)
-        return false;
+    if (is_blank(value))
+        return fail(EXIT_USAGE, "the value of %s is empty: give one, or omit the option",
+                    names[setting].option);
     forget(settings, setting); /* of an option that is given twice the last one counts */
-    return keep(settings, setting, value, names[setting].option) == 0;
+    return keep(settings, setting, value, names[setting].option);
 }
 
 /* --- configuration files ------------------------------------------------ */
 
-static char *trim(char *text)
+struct config {
+    const char *name;
+    int number;          /* of the line */
+    int lines[SETTINGS]; /* where a key was; 0: not yet */
+};
+
+static int take_value(struct settings *settings, struct config *config, int setting,
+                      const char *value, const char *place)
 {
-    while (isspace((unsigned char)*text))
-        text++;
-    for (char *end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);)
-        *--end = '\0';
-    return text;
+    if (config->lines[setting])
+        return fail(EXIT_CONFIG, "%s: line %d has set %s already: remove one of them", place,
+                    config->lines[setting], names[setting].key);
+    if (is_blank(value))
+        return fail(EXIT_CONFIG, "%s: %s has no value: give one, or remove the line", place,
+                    names[setting].key);
+    config->lines[setting] = config->number;
+    return keep(settings, setting, value, place);
 }
 
 /* The message omits the line's text, which may be a credential that belongs into another file. */
-static int take_line(struct settings *settings, const char *place, char *line)
+static int take_line(struct settings *settings, struct config *config, const char *place,
+                     char *line)
 {
-    line = trim(line);
-    if (line[0] == '\0' || line[0] == '#')
+    if (is_blank(line) || tidy(line, false)[0] == '#')
         return 0;
     char *equals = strchr(line, '=');
     if (equals)
         *equals = '\0';
-    const char *key = trim(line);
+    const char *key = tidy(line, false);
     for (int i = 0; equals && i < SETTINGS; i++) {
         if (strcmp(key, names[i].key) == 0)
-            return keep(settings, i, trim(equals + 1), place);
+            return take_value(settings, config, i, equals + 1, place);
     }
     return fail(EXIT_CONFIG,
                 "%s: the line must have the form KEY = VALUE, where KEY is servers, "
@@ -100,34 +148,56 @@ static int take_line(struct settings *settings, const char *place, char *line)
                 place);
 }
 
-static int take_numbered_line(struct settings *settings, const char *file, int number, char *line)
+static int take_next_line(struct settings *settings, struct config *config, char *line)
 {
     char *place;
-    if (asprintf(&place, "%s, line %d", file, number) < 0)
+    if (asprintf(&place, "%s, line %d", config->name, ++config->number) < 0)
         return no_memory();
-    int rc = take_line(settings, place, line);
+    int rc = take_line(settings, config, place, line);
     free(place);
     return rc;
+}
+
+static int cannot_read(const char *name, int error)
+{
+    return fail(EXIT_CONFIG, "%s cannot be read: %s", name, strerror(error));
 }
 
 /* A file that is not there says nothing. */
 static int read_config(struct settings *settings, const char *name)
 {
+    struct config config = {.name = name};
     FILE *file = fopen(name, "re");
     if (!file && (errno == ENOENT || errno == ENOTDIR))
         return 0;
     if (!file)
-        return fail(EXIT_CONFIG, "%s cannot be read: %s", name, strerror(errno));
+        return cannot_read(name, errno);
     char *line = NULL;
     size_t size = 0;
     int rc = 0;
-    for (int number = 1; rc == 0 && getline(&line, &size, file) >= 0; number++)
-        rc = take_numbered_line(settings, name, number, line);
+    while (rc == 0 && getline(&line, &size, file) >= 0)
+        rc = take_next_line(settings, &config, line);
     if (rc == 0 && ferror(file))
-        rc = fail(EXIT_CONFIG, "%s cannot be read: %s", name, strerror(errno));
+        rc = cannot_read(name, errno);
     free(line);
     fclose(file);
     return rc;
+}
+
+/* HOME is another user's after sudo or setpriv: that user's file is not ours. Where it can be seen
+ * to exist, it is said once that it does not count. */
+static bool is_of_another(struct settings *settings, const char *name)
+{
+    struct stat st;
+    if (access(name, R_OK) == 0 || errno != EACCES)
+        return false;
+    bool is_seen = stat(name, &st) == 0;
+    if (is_seen && st.st_uid == geteuid())
+        return false;
+    if (is_seen && !settings->is_one_unread)
+        say("%s cannot be read, so its settings do not count: %s", name, strerror(EACCES));
+    settings->is_one_unread = true;
+    return true;
 }
 
 static int read_user_config(struct settings *settings)
@@ -141,7 +211,7 @@ static int read_user_config(struct settings *settings)
         n = asprintf(&name, "%s/.config/zklock.conf", home);
     if (n < 0)
         return no_memory();
-    int rc = name ? read_config(settings, name) : 0;
+    int rc = name && !is_of_another(settings, name) ? read_config(settings, name) : 0;
     free(name);
     return rc;
 }
@@ -152,15 +222,17 @@ int settings_complete(struct settings *settings)
 {
     int rc = 0;
     for (int i = 0; rc == 0 && i < SETTINGS; i++)
-        rc = keep(settings, i, getenv(names[i].variable), names[i].variable);
+        rc = keep_variable(settings, i);
     if (rc == 0)
         rc = read_user_config(settings);
     if (rc == 0)
         rc = read_config(settings, SYSTEM_FILE);
     if (rc == 0 && !settings->text[SETTING_SERVERS])
         rc = fail(EXIT_CONFIG,
-                  "no servers: give --servers HOST:PORT, or set ZKLOCK_SERVERS, or write "
-                  "\"servers = HOST:PORT\" to " SYSTEM_FILE);
+                  "no servers%s: give --servers HOST:PORT, or set ZKLOCK_SERVERS, or write "
+                  "\"servers = HOST:PORT\" to " SYSTEM_FILE,
+                  settings->is_one_unread ? ", and the user's configuration file cannot be read"
+                                          : "");
     return rc;
 }
 
@@ -190,18 +262,4 @@ void settings_fini(struct settings *settings)
     free(settings->credential);
     for (int i = 0; i < SETTINGS; i++)
         forget(settings, i);
-}
-
-bool seconds_to_ms(const char *text, int64_t *ms)
-{
-    char *end;
-    if (!isdigit((unsigned char)text[0]) && text[0] != '.')
-        return false; /* strtod would take blanks, signs, "inf" and "nan" */
-    double seconds = strtod(text, &end);
-    if (*end || end == text || seconds > (double)ZKL_TIMEOUT_MAX_MS / 1000)
-        return false;
-    *ms = (int64_t)(seconds * 1000);
-    if ((double)*ms < seconds * 1000)
-        ++*ms;
-    return true;
 }

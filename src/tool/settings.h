@@ -61,11 +61,13 @@ struct settings {
     char *text[SETTINGS];        /* NULL: not said */
     char *place[SETTINGS];       /* where it was said, for a sentence that finds fault with it */
     struct addresses *addresses; /* of the servers, or NULL; see settings_look_up */
-    char *credential; /* of auth_file once it was read: a pipe has it for one connection only */
+    char *credential;   /* of auth_file once it was read: a pipe has it for one connection only */
+    bool is_one_unread; /* the user's configuration file may not be read */
 };
 
-/* True if code was one of SETTINGS_OPTIONS; its value is then kept. */
-bool settings_take(struct settings *settings, int code, const char *value);
+/* Keep the value of an option, code being one of SETTINGS_OPTIONS. 0, or the exit status after a
+ * sentence. */
+int settings_take(struct settings *settings, int code, const char *value);
 /* Fill in what the command line left out. 0, or the exit status after a sentence. */
 int settings_complete(struct settings *settings);
 /* For complete settings: do they ask for TLS or SASL? */
@@ -75,9 +77,5 @@ bool settings_look_up(struct settings *settings);
 /* The addresses are useless: the next settings_look_up begins anew. */
 void settings_forget_addresses(struct settings *settings);
 void settings_fini(struct settings *settings);
-
-/* Seconds with an optional fraction, as milliseconds rounded up: "0.5", "10". False if it is none,
- * or more than ten years. */
-bool seconds_to_ms(const char *text, int64_t *ms);
 
 #endif

@@ -57,8 +57,8 @@ static int take(void *arg, int code, const char *value)
         s->json = true;
     else if (code == OPTION_WATCH)
         s->watch = true;
-    else if (!settings_take(&s->settings, code, value))
-        return EXIT_SYSTEM;
+    else
+        return settings_take(&s->settings, code, value);
     return 0;
 }
 

@@ -26,9 +26,6 @@ static void the_commands_end_is_passed_on(void **state)
     tool_check(126, "/dev/null cannot be run: ", "run", "/end", "--", "/dev/null");
 }
 
-static const char *file_named(const char *name);
-static void write_file(const char *name, const char *text);
-
 /* Goal: what is not there is 127, what is there and can't be run 126, whatever the folders of PATH are. */
 static void what_is_missing_is_told_from_what_cannot_be_run(void **state)
 {
@@ -110,6 +107,55 @@ static void nobody_has_to_listen(void **state)
              ZKLOCK);
     tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
     check_num(tool_status(&tool), ==, 7);
+}
+
+/* Goal: what cannot be printed is a failure. Method: every text for standard output to a device that is full. */
+static void a_full_device_is_told(void **state)
+{
+    static const char *const lines[] = {
+        "$ZKL_TEST_TOOL --help",       "$ZKL_TEST_TOOL --version",
+        "$ZKL_TEST_TOOL run --help",   "$ZKL_TEST_TOOL doctor /x",
+        "$ZKL_TEST_TOOL break --help", "$ZKL_TEST_TOOL revoke /full",
+        "$ZKL_TEST_TOOL status /x",    "$ZKL_TEST_TOOL status --json /x",
+        "$ZKL_TEST_DEV --help",        "$ZKL_TEST_DEV --version",
+    };
+    char line[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        snprintf(line, sizeof line, "exec %s >/dev/full", lines[i]);
+        struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+        int status = tool_status(&tool);
+        if (status != 71 || !tool_says(&tool, "standard output cannot be written\n"))
+            fail_msg("%s: %d, %s", line, status, tool_text(&tool));
+    }
+    struct tool tool = tool_start((const char *const[]){
+        "/bin/sh", "-c", "exec $ZKL_TEST_TOOL run /full -- true >/dev/full", NULL});
+    check_num(tool_status(&tool), ==, 0);
+    tool =
+        tool_start((const char *const[]){"/bin/sh", "-c", "exec $ZKL_TEST_TOOL --help >&-", NULL});
+    check_num(tool_status(&tool), ==, 71);
+}
+
+/* Goal: too few descriptors are the limit's fault, and told immediately: no server is looked for in vain, and no file is
+ * said to be unreadable. Method: every number with which zklock can begin. */
+static void too_few_descriptors_are_told(void **state)
+{
+    char line[200];
+
+    (void)state;
+    for (int limit = 7; limit < 23; limit++) {
+        snprintf(line, sizeof line,
+                 "ulimit -n %d; exec $ZKL_TEST_TOOL run --not-within 0.001 /few -- true", limit);
+        struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+        int status = tool_status(&tool);
+        if (status != 71 || !tool_says(&tool, " descriptors are available: raise the limit"))
+            fail_msg("%d descriptors: %d, %s", limit, status, tool_text(&tool));
+    }
+    struct tool tool = tool_start((const char *const[]){
+        "/bin/sh", "-c", "ulimit -n 60; exec $ZKL_TEST_TOOL run --not-within 0.001 /few -- true",
+        NULL});
+    check_num(tool_status(&tool), ==, 0);
 }
 
 /* Goal: standard descriptors that are closed stay so for the command, and are in nobody's way. */
@@ -321,6 +367,9 @@ static void permits_are_counted(void **state)
     (void)state;
     tool_check(1, "", "run", "-w", "0.3", "--permits", "2", "/permits", "--", "true");
     tool_check(78, "permits", "run", "-w", "60", "--permits", "3", "/permits", "--", "true");
+    struct tool other = tool_run("run", "--permits", "3", "/permits", "--", "true");
+    check_num(tool_status(&other), ==, 78);
+    check_true(!tool_says(&other, "or 0")); /* --permits takes no 0 */
     end_holder(&first);
     tool_check(0, "", "run", "-n", "--permits", "2", "/permits", "--", "true");
     end_holder(&second);
@@ -370,29 +419,20 @@ static void wrong_calls_are_told(void **state)
     tool_check(64, "-E must be a whole number from 0 to 255", "run", "-E", "256", "/a", "--",
                "true");
     tool_check(64, "-w must be a number of seconds", "run", "-w", "-1", "/a", "--", "true");
+    tool_check(64, "-w must be a number of seconds from 0 to 315360000, ", "run", "-w", "1e9", "/a",
+               "--", "true");
+    tool_check(64, "--not-within must be a number of seconds from 0.001 to 315360000, ", "run",
+               "--not-within", "1e9", "/a", "--", "true");
+    tool_check(64, "--not-within must be a number of seconds from 0.001", "run", "--not-within",
+               "0", "/a", "--", "true");
+    tool_check(64, "--skip-exit-code requires --not-within", "run", "--skip-exit-code", "0", "/a",
+               "--", "true");
+    tool_check(64, "--retry-failed requires --not-within", "run", "--retry-failed", "/a", "--",
+               "true");
     tool_check(64, "--permits must be", "run", "--permits", "0", "/a", "--", "true");
     tool_check(64, "-s and --permits", "run", "-s", "--permits", "2", "/a", "--", "true");
     tool_check(64, "give an absolute ZooKeeper path", "run", "a", "--", "true");
     tool_check(64, "/a", "run", "/a", "/a", "--", "true");
-}
-
-static void write_file(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "we");
-
-    check_true(file != NULL);
-    check_true(fputs(text, file) >= 0);
-    check_ok(fclose(file));
-}
-
-static const char *file_named(const char *name)
-{
-    static char paths[4][300];
-    static unsigned last;
-    char *path = paths[++last % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", zks_dir(server), name);
-    return path;
 }
 
 /* Goal: zklock takes the servers from the first that has them: the option, the environment, the configuration file.
@@ -559,6 +599,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_missing_is_told_from_what_cannot_be_run),
     cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
     cmocka_unit_test(nobody_has_to_listen),
+    cmocka_unit_test(a_full_device_is_told),
+    cmocka_unit_test(too_few_descriptors_are_told),
     cmocka_unit_test(closed_descriptors_stay_closed),
     cmocka_unit_test(death_by_a_signal_is_passed_on),
     cmocka_unit_test(the_lock_is_kept_for_the_whole_group),

@@ -57,6 +57,25 @@ int tool_main(int argc, char **argv, const char *name, const struct CMUnitTest *
     return cluster_main(argc, argv, name, prepared, n);
 }
 
+void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "we");
+
+    check_true(file != NULL);
+    check_true(fputs(text, file) >= 0);
+    check_ok(fclose(file));
+}
+
+const char *file_named(const char *name)
+{
+    static char paths[4][300];
+    static unsigned last;
+    char *path = paths[++last % 4];
+
+    snprintf(path, sizeof paths[0], "%s/%s", zks_dir(server), name);
+    return path;
+}
+
 /* --- zklock ------------------------------------------------------------------------------------ */
 
 void tool_default_signals(void)

@@ -74,4 +74,9 @@ bool is_gone(pid_t pid);
 /* The session timeout of every zklock to come, in seconds. */
 void set_session(const char *seconds);
 
+/* A file in the server's folder, which is that of the user's configuration too. Static memory, good for three
+ * more calls. */
+const char *file_named(const char *name);
+void write_file(const char *name, const char *text);
+
 #endif
