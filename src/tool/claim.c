@@ -80,6 +80,31 @@ int claim_acquire(struct claim *claim, const struct zkl_wait *wait)
     return zkl_multi_acquire(claim->multi, wait, NULL);
 }
 
+static int waiting(const struct claim *claim, size_t i, struct zkl_standing *place)
+{
+    if (claim->semaphores[i])
+        return zkl_semaphore_waiting(claim->semaphores[i], place);
+    return zkl_mutex_waiting(
+        claim->rwlocks[i] ? zkl_rwlock_reader(claim->rwlocks[i]) : claim->mutexes[i], place);
+}
+
+/* None before it: the place is not known yet, except that of the first one who waits for permits. */
+int claim_waits_at(const struct claim *claim, struct zkl_standing *place)
+{
+    int first = -1;
+    for (size_t i = 0; i < claim->options.count; i++) {
+        struct zkl_standing one = ZKL_STANDING_INIT;
+        if (waiting(claim, i, &one) == 0 ||
+            (one.before == 0 && (first >= 0 || !claim->semaphores[i])))
+            continue;
+        first = (int)i;
+        *place = one;
+        if (one.before > 0)
+            break;
+    }
+    return first;
+}
+
 int64_t claim_window_end_ns(const struct claim *claim)
 {
     int64_t now = boot_ns(); /* before the query: rather too early than too late */

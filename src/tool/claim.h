@@ -30,6 +30,9 @@ struct claim {
 /* 0 or a zkl_error, with claim_fini due in either case. options is copied, except its paths. */
 int claim_init(struct claim *claim, struct zkl_client *client, const struct claim_options *options);
 int claim_acquire(struct claim *claim, const struct zkl_wait *wait);
+/* While another thread is in claim_acquire: the member that it waits for, and the place there; or -1
+ * if none is known. Sends nothing. */
+int claim_waits_at(const struct claim *claim, struct zkl_standing *place);
 /* The command's additional environment: LAUNCH_VARIABLES texts, each to be freed by the caller.
  * False: no memory. */
 bool claim_describe(const struct claim *claim, char *variables[]);

@@ -22,6 +22,7 @@
 #include "run_options.h"
 #include "say.h"
 #include "signals.h"
+#include "standing.h"
 
 /* The number of reports of a window in its length; and the bounds of their interval. */
 enum { REPORTS_PER_WINDOW = 16, REPORT_MS_MIN = 10, REPORT_MS_MAX = 500 };
@@ -45,8 +46,14 @@ struct run {
  * up. */
 static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
 {
+    struct standing standing;
+    bool is_told = run->options.verbose && run->options.wait_ms != 0;
     signals_catch(run->cancel);
+    if (is_told)
+        standing_report(&standing, &run->claim);
     int rc = claim_acquire(&run->claim, wait);
+    if (is_told)
+        standing_end(&standing);
     signals_hold_back();
     return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zklock run when nothing goes wrong with the lock: what it acquires, what the command gets to know, how
  * the end of the command is passed on, and what is said of wrong calls. */
-#include "tool.h"
+#include "peek.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -395,6 +395,68 @@ static void several_paths_are_one_lock(void **state)
     worked_free(&worked);
 }
 
+/* Goal: with -v a wait says behind whom and at which place it is, once for each place. Without it nothing is said.
+ * Method: contenders that are only nodes, and come to their ends one by one. */
+static void a_wait_says_behind_whom(void **state)
+{
+    const char *first = contender("/wait", "lock-", "db1 99999 99999");
+    const char *second = contender("/wait", "lock-", "db2 4711 4712");
+    const char *third = contender("/wait", "lock-", "a night's work");
+    struct tool silent = tool_run("run", "/wait", "--", "true");
+
+    (void)state;
+    check_wait(cluster_children("/wait") == 4, WAIT_MS);
+    struct tool tool = tool_run("run", "-v", "-w", "60", "/wait", "--", "true");
+    check_wait(tool_says(&tool, ", number 5 in line"), WAIT_MS);
+    check_ok(kill(silent.pid, SIGTERM));
+    check_num(tool_signal(&silent), ==, SIGTERM);
+    check_text(tool_text(&silent), "");
+    check_wait(tool_says(&tool, "zklock: waits behind a night's work, since "), WAIT_MS);
+    check_ok(wire_delete(raw, third, -1));
+    check_wait(tool_says(&tool, "zklock: waits behind db2 pid 4711, since "), WAIT_MS);
+    check_true(tool_says(&tool, " s, third in line\n"));
+    check_ok(wire_delete(raw, second, -1));
+    check_wait(tool_says(&tool, "zklock: waits behind db1 pid 99999, since "), WAIT_MS);
+    check_true(tool_says(&tool, " s, second in line\n"));
+    net_nap_ms(500); /* nothing more is said of the same place */
+    check_ok(wire_delete(raw, first, -1));
+    check_num(tool_status(&tool), ==, 0);
+    int lines = 0;
+    for (const char *at = tool_text(&tool); (at = strstr(at, "zklock: waits ")); at++)
+        lines++;
+    check_num(lines, ==, 4);
+}
+
+/* Goal: the same for a member of several paths, for a reader, and for permits. */
+static void a_wait_of_each_kind_says_behind_whom(void **state)
+{
+    struct worked worked = worked_new();
+    const char *node = contender("/wait-many/b", "lock-", "db1 7 7");
+    struct tool tool = tool_run("run", "-v", "/wait-many/a", "/wait-many/b", "--", "true");
+
+    (void)state;
+    check_wait(tool_says(&tool, "waits behind db1 pid 7 at /wait-many/b, since "), WAIT_MS);
+    check_ok(wire_delete(raw, node, -1));
+    check_num(tool_status(&tool), ==, 0);
+    node = contender("/wait-read", "__WRIT__", "db1 7 7");
+    tool = tool_run("run", "-v", "-s", "/wait-read", "--", "true");
+    check_wait(tool_says(&tool, "waits behind db1 pid 7, since "), WAIT_MS);
+    check_ok(wire_delete(raw, node, -1));
+    check_num(tool_status(&tool), ==, 0);
+    struct tool held = holder(&worked, "--permits=1", "/wait-permit");
+    tool = tool_run("run", "-v", "--permits=1", "/wait-permit", "--", "true");
+    check_wait(tool_says(&tool, "waits for a permit, since "), WAIT_MS);
+    struct tool next = tool_run("run", "-v", "--permits=1", "/wait-permit", "--", "true");
+    check_wait(tool_says(&next, ", second in line"), WAIT_MS);
+    end_holder(&held);
+    check_num(tool_status(&tool), ==, 0);
+    check_num(tool_status(&next), ==, 0);
+    tool = tool_run("run", "-v", "/wait-free", "--", "true");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(!tool_says(&tool, "waits"));
+    worked_free(&worked);
+}
+
 /* --- wrong calls and settings ------------------------------------------------------------------- */
 
 /* Goal: each wrong call has its status and one sentence that says what to do. */
@@ -611,6 +673,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shared_locks_are_shared),
     cmocka_unit_test(permits_are_counted),
     cmocka_unit_test(several_paths_are_one_lock),
+    cmocka_unit_test(a_wait_says_behind_whom),
+    cmocka_unit_test(a_wait_of_each_kind_says_behind_whom),
     cmocka_unit_test(wrong_calls_are_told),
     cmocka_unit_test(servers_come_from_three_places),
     cmocka_unit_test(no_server_is_told),
