@@ -45,6 +45,12 @@ int args_parse(const struct args *args, int argc, char **argv, int *first)
     opterr = 0;
     optind = 0; /* from the beginning, even if getopt was used before */
     for (int code; (code = getopt_long(argc, argv, letters, args->known, NULL)) != -1;) {
+        if (code == 1 && args->take_word(args->arg, optarg))
+            continue;
+        if (code == 1) {
+            optind--;
+            break;
+        }
         int rc = code == '?' || code == ':' ? unknown(args, code, argv[optind - 1])
                                             : args->take(args->arg, code, optarg);
         if (rc != 0)

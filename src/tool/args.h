@@ -14,6 +14,9 @@ struct args {
     const char *hint;    /* a hint for a user with an unknown option, or NULL */
     /* 0, or the exit status after a sentence. */
     int (*take)(void *arg, int code, const char *value);
+    /* With letters that begin with "-:": a word that is no option, in order. False: it and all
+     * behind it are none of the program's. */
+    bool (*take_word)(void *arg, char *word);
     void *arg;
 };
 

@@ -13,11 +13,13 @@
 #include "say.h"
 
 const char run_usage[] =
-    "usage: zklock run [OPTION...] PATH... -- COMMAND [ARGUMENT...]\n"
+    "usage: zklock run [OPTION...] PATH... [--] COMMAND [ARGUMENT...]\n"
     "       zklock run [OPTION...] PATH... -c 'SHELL LINE'\n"
     "\n"
     "Run a command while holding a lock. Several paths are one lock, all or none. zklock ends the\n"
-    "command before another contender can have the lock.\n"
+    "command before another contender can have the lock. The \"--\" may be omitted if COMMAND "
+    "does\n"
+    "not begin with a slash.\n"
     "\n"
     "  -n, --nonblock             do not wait for the lock\n"
     "  -w, --timeout SEC          wait at most SEC seconds (\"0.5\"; 0 is -n)\n"
@@ -100,20 +102,29 @@ static int take(void *arg, int code, const char *value)
     }
 }
 
-/* The options among the first argc words; the paths are then the last of these. */
-static int take_options(struct run_options *o, int argc, char **argv)
+/* A path is absolute, so the first word that is not begins the command. Before any path it is told
+ * to be none, and so is an empty one, as of a variable that is not set. */
+static bool take_word(void *arg, char *word)
+{
+    struct run_options *o = arg;
+    if (word[0] && word[0] != '/' && o->locks.count > 0)
+        return false;
+    o->locks.paths[o->locks.count++] = word;
+    return true;
+}
+
+/* The paths are moved to the front of argv; *first is the first word of the command. */
+static int take_options(struct run_options *o, int argc, char **argv, int *first)
 {
     const struct args args = {.command = "run",
                               .known = known,
-                              .letters = ":nw:sE:c:v",
+                              .letters = "-:nw:sE:c:v",
                               .hint = "; the command's own options come after \"--\"",
                               .take = take,
+                              .take_word = take_word,
                               .arg = o};
-    int first = argc;
-    int rc = args_parse(&args, argc, argv, &first);
-    o->locks.paths = argv + first;
-    o->locks.count = (size_t)(argc - first);
-    return rc;
+    o->locks.paths = argv + 1;
+    return args_parse(&args, argc, argv, first);
 }
 
 /* The record belongs to one lock with one holder. */
@@ -169,9 +180,8 @@ static int check(const struct run_options *o)
         return fail(EXIT_USAGE, "%zu paths are given, but one call can lock at most %d",
                     o->locks.count, ZKL_MULTI_MEMBERS_MAX);
     if (!o->command || !o->command[0])
-        return fail(
-            EXIT_USAGE,
-            "no command is given: zklock run PATH -- COMMAND, or zklock run PATH -c 'LINE'");
+        return fail(EXIT_USAGE, "no command is given: zklock run PATH -- COMMAND, or zklock run "
+                                "PATH -c 'LINE'; an absolute command needs the \"--\"");
     if (o->locks.shared && o->locks.permits)
         return fail(EXIT_USAGE, "-s and --permits exclude each other: omit one of them");
     return check_record(o);
@@ -179,15 +189,13 @@ static int check(const struct run_options *o)
 
 int run_options_parse(struct run_options *o, int argc, char **argv)
 {
-    int words = 1;
-    while (words < argc && strcmp(argv[words], "--") != 0)
-        words++;
     *o = (struct run_options){.wait_ms = -1, .conflict = EXIT_CONFLICT, .skip = SKIP_UNSET};
-    int rc = take_options(o, words, argv);
-    if (rc == 0 && words < argc && o->command)
-        return fail(EXIT_USAGE, "-c and a command after \"--\" exclude each other");
-    if (words < argc)
-        o->command = argv + words + 1;
+    int first = argc;
+    int rc = take_options(o, argc, argv, &first);
+    if (rc == 0 && first < argc && o->command)
+        return fail(EXIT_USAGE, "-c and a command exclude each other");
+    if (first < argc)
+        o->command = argv + first;
     if (rc == 0)
         rc = check(o);
     if (o->skip == SKIP_UNSET)

@@ -158,6 +158,23 @@ static void too_few_descriptors_are_told(void **state)
     check_num(tool_status(&tool), ==, 0);
 }
 
+/* Goal: a command that cannot be a path needs no "--", and its options are its own. All that was taken with "--"
+ * is taken as before, and an absolute word is a path. */
+static void the_dashes_may_be_omitted(void **state)
+{
+    static const char show[] = "echo \"$ZKLOCK_PATH+$0+$*\"";
+
+    (void)state;
+    tool_check(0, "/bare+-n+-c -- x\n", "run", "-n", "/bare", "sh", "-c", show, "-n", "-c", "--",
+               "x");
+    tool_check(0, "/bare /too+0+\n", "run", "/bare", "-w", "60", "/too", "sh", "-c", show, "0");
+    tool_check(0, "/bare /too+0+\n", "run", "/bare", "/too", "-n", "--", "sh", "-c", show, "0");
+    tool_check(0, "/bare+0+\n", "run", "/bare", "-n", "--", "/bin/sh", "-c", show, "0");
+    tool_check(0, "/bare /bin/sh++\n", "run", "/bare", "/bin/sh", "-c", "echo \"$ZKLOCK_PATH++\"");
+    tool_check(64, "no path is given", "run", "--", "/bare", "true");
+    tool_check(64, "give an absolute ZooKeeper path", "run", "/bare", "", "--", "true");
+}
+
 /* Goal: standard descriptors that are closed stay so for the command, and are in nobody's way. */
 static void closed_descriptors_stay_closed(void **state)
 {
@@ -467,7 +484,7 @@ static void wrong_calls_are_told(void **state)
     tool_check(64, "there is no command \"walk\": zklock --help lists them", "walk");
     tool_check(0, "zklock " ZKL_VERSION "\n", "--version");
     tool_check(0, "  run ", "--help");
-    tool_check(0, "usage: zklock run [OPTION...] PATH... -- COMMAND", "run", "--help");
+    tool_check(0, "usage: zklock run [OPTION...] PATH... [--] COMMAND", "run", "--help");
     tool_check(64, "run has no option -Z", "run", "-n", "-Zv", "/p");
     tool_check(64, "run has no option --nope", "run", "--nope", "/p");
     tool_check(64, "no path is given", "run");
@@ -475,7 +492,9 @@ static void wrong_calls_are_told(void **state)
     tool_check(64, "no command", "run", "/a");
     tool_check(64, "no command", "run", "/a", "--");
     tool_check(64, "-c and a command", "run", "/a", "-c", "true", "--", "true");
-    tool_check(64, "run has no option -l", "run", "/a", "ls", "-l");
+    tool_check(64, "give an absolute ZooKeeper path", "run", "ls", "-c", "true");
+    tool_check(64, "an absolute command needs the \"--\"", "run", "/a", "/bin/true");
+    tool_check(64, "-c and a command", "run", "/a", "-c", "true", "true");
     tool_check(64, "run has no option --what", "run", "--what", "/a", "--", "true");
     tool_check(64, "-E requires a value", "run", "/a", "-E");
     tool_check(64, "-E must be a whole number from 0 to 255", "run", "-E", "256", "/a", "--",
@@ -661,6 +680,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_missing_is_told_from_what_cannot_be_run),
     cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
     cmocka_unit_test(nobody_has_to_listen),
+    cmocka_unit_test(the_dashes_may_be_omitted),
     cmocka_unit_test(a_full_device_is_told),
     cmocka_unit_test(too_few_descriptors_are_told),
     cmocka_unit_test(closed_descriptors_stay_closed),
