@@ -43,14 +43,18 @@ static int make_semaphore(struct claim *claim, size_t i, struct zkl_member *memb
 
 static int make_reader(struct claim *claim, size_t i, struct zkl_member *member)
 {
-    int rc = zkl_rwlock_new(&claim->rwlocks[i], claim->client, claim->options.paths[i], NULL);
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    options.names = claim->options.names;
+    int rc = zkl_rwlock_new(&claim->rwlocks[i], claim->client, claim->options.paths[i], &options);
     *member = zkl_member_mutex(zkl_rwlock_reader(claim->rwlocks[i]));
     return rc == 0 ? zkl_mutex_set_callback(member->mutex, on_hold, claim) : rc;
 }
 
 static int make_mutex(struct claim *claim, size_t i, struct zkl_member *member)
 {
-    int rc = zkl_mutex_new(&claim->mutexes[i], claim->client, claim->options.paths[i], NULL);
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+    options.names = claim->options.names;
+    int rc = zkl_mutex_new(&claim->mutexes[i], claim->client, claim->options.paths[i], &options);
     *member = zkl_member_mutex(claim->mutexes[i]);
     return rc == 0 ? zkl_mutex_set_callback(member->mutex, on_hold, claim) : rc;
 }

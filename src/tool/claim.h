@@ -14,6 +14,7 @@ struct claim_options {
     size_t count; /* 1 to ZKL_MULTI_MEMBERS_MAX */
     bool shared;
     int permits; /* > 0: semaphores with this many permits */
+    enum zkl_names names;
 };
 
 struct claim {

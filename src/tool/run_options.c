@@ -25,6 +25,7 @@ const char run_usage[] =
     "  -w, --timeout SEC          wait at most SEC seconds (\"0.5\"; 0 is -n)\n"
     "  -s, --shared               share the lock with other holders that use -s (a read lock)\n"
     "      --permits N            let N holders have the lock at a time (a semaphore)\n"
+    "      --names NAMES          \"kazoo\": share the path with Kazoo's locks (\"curator\")\n"
     "  -E, --conflict-exit-code N exit status if the lock is not acquired (1)\n"
     "      --not-within SEC       do not run if the last run began less than SEC seconds ago\n"
     "      --retry-failed         ignore a last run that did not end with status 0\n"
@@ -37,7 +38,7 @@ const char run_usage[] =
     "Exit status: the command's; 1 (-E) if the lock was not acquired; 79 if it was lost. See\n"
     "zklock-run(1) for the others.\n";
 
-enum { OPTION_PERMITS = 300, OPTION_NOT_WITHIN, OPTION_RETRY_FAILED, OPTION_SKIP };
+enum { OPTION_PERMITS = 300, OPTION_NAMES, OPTION_NOT_WITHIN, OPTION_RETRY_FAILED, OPTION_SKIP };
 
 enum { SKIP_UNSET = -1 };
 
@@ -48,6 +49,7 @@ static const struct option known[] = {
     {"wait", required_argument, NULL, 'w'},
     {"shared", no_argument, NULL, 's'},
     {"permits", required_argument, NULL, OPTION_PERMITS},
+    {"names", required_argument, NULL, OPTION_NAMES},
     {"conflict-exit-code", required_argument, NULL, 'E'},
     {"not-within", required_argument, NULL, OPTION_NOT_WITHIN},
     {"retry-failed", no_argument, NULL, OPTION_RETRY_FAILED},
@@ -68,6 +70,14 @@ static void use_shell(struct run_options *o, const char *line)
     o->command = o->shell;
 }
 
+static int take_names(const char *value, enum zkl_names *names)
+{
+    *names = strcmp(value, "kazoo") == 0 ? ZKL_NAMES_KAZOO : ZKL_NAMES_CURATOR;
+    return *names == ZKL_NAMES_KAZOO || strcmp(value, "curator") == 0
+               ? 0
+               : fail(EXIT_USAGE, "--names must be curator or kazoo, not \"%s\"", value);
+}
+
 static int take(void *arg, int code, const char *value)
 {
     struct run_options *o = arg;
@@ -82,6 +92,8 @@ static int take(void *arg, int code, const char *value)
         return 0;
     case OPTION_PERMITS:
         return args_number("--permits", value, 1, ZKL_PERMITS_MAX, &o->locks.permits);
+    case OPTION_NAMES:
+        return take_names(value, &o->locks.names);
     case 'E':
         return args_number("-E", value, 0, 255, &o->conflict);
     case OPTION_NOT_WITHIN:
@@ -184,6 +196,8 @@ static int check(const struct run_options *o)
                                 "PATH -c 'LINE'; an absolute command needs the \"--\"");
     if (o->locks.shared && o->locks.permits)
         return fail(EXIT_USAGE, "-s and --permits exclude each other: omit one of them");
+    if (o->locks.names == ZKL_NAMES_KAZOO && o->locks.permits)
+        return fail(EXIT_USAGE, "a semaphore has no names of Kazoo: omit --names or --permits");
     return check_record(o);
 }
 

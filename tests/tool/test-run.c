@@ -394,6 +394,34 @@ static void permits_are_counted(void **state)
     worked_free(&two);
 }
 
+/* Goal: with Kazoo's names zklock and Kazoo's locks wait for each other. Method: a node as Kazoo makes it. */
+static void names_of_kazoo_are_shared(void **state)
+{
+    static const char asked[] = "/kazoo/0123456789abcdef0123456789abcdef__lock__";
+    struct worked worked = worked_new();
+    char node[300];
+
+    (void)state;
+    struct tool tool = tool_run("run", "--names", "kazoo", "/kazoo", "--", WORK, worked.name, "0");
+    worked_wait(&worked, 1);
+    cluster_child("/kazoo", 0, node, sizeof node);
+    check_true(strstr(node, "__lock__") != NULL && !strstr(node, "_c_"));
+    tool_check(1, "", "run", "-n", "--names=kazoo", "-s", "/kazoo", "--", "true");
+    end_holder(&tool);
+    check_ok(wire_create(raw, asked, "", WIRE_EPHEMERAL_SEQUENTIAL, node, sizeof node));
+    tool_check(1, "", "run", "-n", "--names=kazoo", "/kazoo", "--", "true");
+    check_ok(wire_delete(raw, node, -1));
+    tool = tool_run("run", "-s", "--names=kazoo", "/kazoo", "-c",
+                    "case $ZKLOCK_NODE in *__rlock__*) exit 6;; esac");
+    check_num(tool_status(&tool), ==, 6);
+    tool_check(64, "--names must be curator or kazoo", "run", "--names", "Kazoo", "/a", "--",
+               "true");
+    tool_check(64, "a semaphore has no names of Kazoo", "run", "--names=kazoo", "--permits=2", "/a",
+               "--", "true");
+    tool_check(0, "", "run", "--names", "curator", "/kazoo", "--", "true");
+    worked_free(&worked);
+}
+
 /* Goal: several paths are one lock: none is held while one is missing, and two that name them in different
  * order do not wait for each other. */
 static void several_paths_are_one_lock(void **state)
@@ -692,6 +720,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_busy_lock_is_a_conflict),
     cmocka_unit_test(shared_locks_are_shared),
     cmocka_unit_test(permits_are_counted),
+    cmocka_unit_test(names_of_kazoo_are_shared),
     cmocka_unit_test(several_paths_are_one_lock),
     cmocka_unit_test(a_wait_says_behind_whom),
     cmocka_unit_test(a_wait_of_each_kind_says_behind_whom),
