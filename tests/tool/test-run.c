@@ -422,6 +422,56 @@ static void names_of_kazoo_are_shared(void **state)
     worked_free(&worked);
 }
 
+/* As in docs/migration.md, with a part that lasts until a file is there. */
+static struct tool script(const char *path, const char *go)
+{
+    static const char text[] =
+        "pipes=$(mktemp -d) && mkfifo $pipes/end $pipes/held\n"
+        "($ZKL_TEST_TOOL run $0 -- sh -c 'echo \"$ZKLOCK_TOKEN\"; exec cat >/dev/null'"
+        " <$pipes/end >$pipes/held || kill $$) &\n"
+        "exec 9>$pipes/end 8<$pipes/held\n"
+        "rm -r $pipes\n"
+        "read -r token <&8\n"
+        "echo \"has $token\"\n"
+        "while [ ! -e $1 ]; do sleep 0.1; done\n"
+        "exec 9>&- && wait $!\n";
+
+    return tool_start((const char *const[]){"/bin/sh", "-c", text, path, go, NULL});
+}
+
+/* Goal: a part of a script can have the lock: up to its release, or the script's end. A loss ends the script. */
+static void a_part_of_a_script_is_locked(void **state)
+{
+    const char *go = file_named("go");
+    char node[300];
+
+    (void)state;
+    struct tool first = script("/part", go);
+    check_wait(tool_says(&first, "has "), WAIT_MS);
+    struct tool second = script("/part", go);
+    check_wait(cluster_children("/part") == 2, WAIT_MS);
+    check_true(!tool_says(&second, "has"));
+    check_ok(kill(first.pid, SIGKILL));
+    check_num(tool_signal(&first), ==, SIGKILL);
+    check_wait(tool_says(&second, "has "), WAIT_MS);
+    check_wait(cluster_children("/part") == 1, WAIT_MS);
+    write_file(go, "");
+    check_num(tool_status(&second), ==, 0);
+    check_num(cluster_children("/part"), ==, 0);
+    check_ok(unlink(go));
+
+    first = script("/part", go);
+    check_wait(tool_says(&first, "has "), WAIT_MS);
+    second = script("/part", go);
+    check_wait(cluster_children("/part") == 2, WAIT_MS);
+    check_ok(kill(second.pid, SIGKILL)); /* one that waits */
+    check_num(tool_signal(&second), ==, SIGKILL);
+    cluster_child("/part", 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_num(tool_signal(&first), ==, SIGTERM);
+    check_wait(cluster_children("/part") == 0, WAIT_MS);
+}
+
 /* Goal: several paths are one lock: none is held while one is missing, and two that name them in different
  * order do not wait for each other. */
 static void several_paths_are_one_lock(void **state)
@@ -720,6 +770,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_busy_lock_is_a_conflict),
     cmocka_unit_test(shared_locks_are_shared),
     cmocka_unit_test(permits_are_counted),
+    cmocka_unit_test(a_part_of_a_script_is_locked),
     cmocka_unit_test(names_of_kazoo_are_shared),
     cmocka_unit_test(several_paths_are_one_lock),
     cmocka_unit_test(a_wait_says_behind_whom),
