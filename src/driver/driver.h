@@ -207,7 +207,7 @@ int zkl_handle_open(struct zkl_driver *d, bool probe);
 void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot);
 /* Without the mutex; can take seconds. */
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
-/* With the mutex: if there is no link, switch to the newest addresses. h may be NULL. */
+/* With the mutex: offer it the newest addresses, see io_thread.h. h may be NULL. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 /* Calls that libzookeeper has accepted and not completed, except keepalives. */
@@ -237,7 +237,7 @@ void zkl_cond_init(pthread_cond_t *cond);
 int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg);
 /* Could this many threads (at most ZKL_REHEARSED_MAX) be made now? The call makes them all together
  * and ends them. */
-#define ZKL_REHEARSED_MAX 2
+#define ZKL_REHEARSED_MAX 3
 bool zkl_thread_rehearse(int count);
 
 #endif

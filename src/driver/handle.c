@@ -12,7 +12,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,14 +274,26 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (!h->zh)
         h->zh = zh; /* zookeeper_init2 has not returned yet */
     enum zkl_link_event what = zkl_map_state(state);
-    /* libzookeeper does not report a link that it closed to move to other addresses, see
-     * zkl_handle_follow: this may be that link, or the one before it. */
+    /* libzookeeper does not report a link that it closed to move to other addresses, and on_move can
+     * lack memory: this may be that link, or the one before it. */
     if (what == ZKL_LINK_UP && zoo_state(zh) != ZOO_CONNECTED_STATE)
         what = ZKL_LINK_DOWN;
     if (what == ZKL_LINK_UP && h->linked)
         note_link(h, ZKL_LINK_DOWN);
     note_link(h, what);
     zkl_driver_unlock(d);
+}
+
+/* A link that ended without a report: the report. */
+static void on_move(int rc, const struct Stat *stat, const void *data)
+{
+    struct zkl_handle *h = (struct zkl_handle *)data;
+    (void)rc;
+    (void)stat;
+    zkl_driver_lock(h->driver);
+    if (atomic_exchange(&h->io.moved, false) && h->linked)
+        note_link(h, ZKL_LINK_DOWN);
+    zkl_driver_unlock(h->driver);
 }
 
 /* --- opening and closing ------------------------------------------------ */
@@ -340,26 +351,27 @@ static void put_in_graveyard(struct zkl_driver *d, struct zkl_handle *h)
 
 int zkl_handle_open(struct zkl_driver *d, bool probe)
 {
-    /* libzookeeper makes two descriptors and aborts the process if it cannot. This check hopes that
-     * no other thread takes them before libzookeeper does. */
+    /* libzookeeper makes two threads, on one of ours, and aborts the process if it cannot. This check
+     * hopes that no other thread takes them before libzookeeper does. */
     int descriptor;
-    if (!zkl_thread_rehearse(2) ||
+    if (!zkl_thread_rehearse(3) ||
         (d->config.security.tls && !zkl_secure_descriptors_do(&descriptor)))
         return ZKL_ESYSTEM;
     struct zkl_handle *h = calloc(1, sizeof *h);
-    sigset_t all, old;
     if (!h)
         return ZKL_ENOMEM;
     h->driver = d;
+    h->io.on_move = on_move;
+    h->io.handle = h;
     zkl_driver_lock(d);
     struct zkl_handle **slot = probe ? &d->probe : &d->current;
     bool *wanted = probe ? &d->open_probe : &d->open_current;
-    h->addresses = strdup(d->resolver.addresses);
+    char *addresses = strdup(d->resolver.addresses);
     h->serial = d->resolver.serial;
-    if (d->closing || !*wanted || !h->addresses) { /* by now: no thread would close the handle */
-        int rc = d->closing ? ZKL_ECLOSED : h->addresses ? 0 : ZKL_ENOMEM;
+    if (d->closing || !*wanted || !addresses) { /* by now: no thread would close the handle */
+        int rc = d->closing ? ZKL_ECLOSED : addresses ? 0 : ZKL_ENOMEM;
         zkl_driver_unlock(d);
-        free(h->addresses);
+        free(addresses);
         free(h);
         return rc;
     }
@@ -370,12 +382,8 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     zkl_driver_unlock(d);
 
     h->opened_boot_ns = zkl_clock_boot_ns();
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by libzookeeper's threads */
-    zhandle_t *zh = zkl_secure_init(h, &d->config.security, h->addresses, on_session,
-                                    d->config.session_timeout_ms);
+    zhandle_t *zh = zkl_secure_init(h, addresses, on_session);
     int error = errno;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
 
     zkl_driver_lock(d);
     int rc = 0;
@@ -410,13 +418,14 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
  * happened. A server that dies just then hangs up as well. */
 #define CLOSE_WAITS_MS 1500
 
-static bool close_session(zhandle_t *zh, bool tls)
+static bool close_session(struct zkl_handle *h)
 {
+    zhandle_t *zh = h->zh;
     bool nothing = zoo_client_id(zh)->client_id == 0;
     bool linked = zoo_state(zh) == ZOO_CONNECTED_STATE;
     bool expired = zoo_state(zh) == ZOO_EXPIRED_SESSION_STATE;
     int64_t start = zkl_clock_mono_ns();
-    bool sent = zkl_secure_close(zh, tls) == ZOK;
+    bool sent = zkl_secure_close(h) == ZOK;
     int64_t took_ms = (zkl_clock_mono_ns() - start) / 1000000;
     return nothing || expired || (linked && sent && took_ms < CLOSE_WAITS_MS - 50);
 }
@@ -424,10 +433,11 @@ static bool close_session(zhandle_t *zh, bool tls)
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
 {
     zkl_driver_lock(d);
-    zhandle_t *zh = h->zh;
+    bool is_made = h->zh != NULL;
     zkl_driver_unlock(d);
-    bool confirmed = !zh || close_session(zh, d->config.security.tls != NULL);
+    bool confirmed = !is_made || close_session(h);
     /* Both of its threads are joined: no other thread knows these any more. */
+    zkl_io_end(&h->io);
     zkl_driver_lock(d);
     while (h->calls)
         zkl_call_free(h->calls);
@@ -435,45 +445,16 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
         d->end_unconfirmed = true; /* counts for the last one, when the client is closed */
     zkl_driver_unlock(d);
     zkl_login_free(h->login);
-    free(h->addresses);
     free(h);
 }
 
 /* --- going to other addresses ------------------------------------------- */
 
-/* The newest addresses in the form for libzookeeper: one of them twice if libzookeeper would not
- * notice the change otherwise. NULL: no memory. */
-static char *given_addresses(const struct zkl_driver *d, const struct zkl_handle *h)
-{
-    const char *const newest = d->resolver.addresses;
-    char *given = NULL;
-    int first = (int)strcspn(newest, ",");
-    if (!zkl_addresses_look_alike(h->addresses, newest))
-        return strdup(newest);
-    return asprintf(&given, "%s,%.*s", newest, first, newest) < 0 ? NULL : given;
-}
-
-/* If a connection is to none of the new addresses, libzookeeper closes it, on this thread and
- * without a report. So call this only while it has no link: with a link, the outstanding requests
- * would be waited for. The last reported state does not count, because libzookeeper may have closed
- * the link just as it came up. Its I/O thread keeps sleeping: a request without an observer wakes
- * it. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
 {
-    /* With TLS it would free what the I/O thread is using in a handshake: the next handle has
-     * them. */
-    if (!h || !h->ready || h->serial == d->resolver.serial || d->config.security.tls ||
-        zoo_state(h->zh) == ZOO_CONNECTED_STATE || is_unrecoverable(h->zh) == ZINVALIDSTATE)
-        return;
-    char *given = given_addresses(d, h);
-    if (!given || zoo_set_servers(h->zh, given) != ZOK) {
-        free(given);
-        return;
-    }
-    free(h->addresses);
-    h->addresses = given;
-    h->serial = d->resolver.serial;
-    zkl_handle_send(h, &(struct zkl_request){.kind = ZKL_REQ_KEEPALIVE, .path = "/"});
+    if (h && h->ready && h->serial != d->resolver.serial &&
+        zkl_io_offer(&h->io, d->resolver.addresses))
+        h->serial = d->resolver.serial;
 }
 
 /* Reads the socket: zoo_get_current_server has one buffer for all threads (ZOOKEEPER-4810), and

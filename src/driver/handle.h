@@ -6,12 +6,8 @@
 #define ZKL_DRIVER_HANDLE_H
 
 #include "driver.h"
+#include "io_thread.h"
 #include "zkmap.h"
-
-#ifndef THREADED
-#define THREADED
-#endif
-#include <zookeeper/zookeeper.h>
 
 #include "older.h"
 
@@ -30,8 +26,8 @@ struct zkl_handle {
     struct zkl_driver *driver;
     zhandle_t *zh;
     struct zkl_handle *next; /* in the graveyard */
-    char *addresses;         /* what it was given, */
-    unsigned serial;         /* the resolver's list of that number */
+    struct zkl_io io;
+    unsigned serial; /* of the resolver's list that it was given or offered */
     struct zkl_call *calls;
     size_t awaited; /* how many of them; no caller waits for the read that is always under way */
     bool opening;   /* libzookeeper makes it, without the mutex: no thread may close it yet */
@@ -109,14 +105,14 @@ const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);
 /* With the mutex: libzookeeper does not report a failed SASL login, it only ends its I/O thread. */
 void zkl_handle_look(struct zkl_handle *h);
 
-/* secure.c: as zookeeper_init2, with the handle for the context; errno says why it returns NULL. */
-zhandle_t *zkl_secure_init(struct zkl_handle *h, struct zkl_security *security,
-                           const char *addresses, watcher_fn watcher, int timeout_ms);
+/* secure.c: make its zhandle, with the handle for the context. addresses is taken over; errno says
+ * why it returns NULL. */
+zhandle_t *zkl_secure_init(struct zkl_handle *h, char *addresses, watcher_fn watcher);
 /* secure.c, with the mutex: with TLS, end a handshake that takes too long. */
 void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
                                 int64_t now_mono_ns);
 /* secure.c: zookeeper_close, which a server that is silent in the handshake does not hold up, with
  * its result. Without the mutex. */
-int zkl_secure_close(zhandle_t *zh, bool tls);
+int zkl_secure_close(struct zkl_handle *h);
 
 #endif

@@ -15,15 +15,12 @@
 #include "handle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/select.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "login.h"
@@ -37,8 +34,6 @@
 #define HANDSHAKE_MIN_MS 1000
 #define HANDSHAKE_MAX_MS 10000
 #define CUT_MS 50
-#define SETTLE_MS 100
-#define SETTLE_STEP_MS 5
 #define LOAD_AGAIN_MS 100
 #define DESCRIPTORS_MADE 16 /* by libzookeeper and others while a handle is opened */
 
@@ -73,10 +68,12 @@ void zkl_secure_before_fork(void)
 {
     pthread_mutex_lock(&init_mutex);
     pthread_mutex_lock(&last_mutex);
+    zkl_io_before_fork();
 }
 
 void zkl_secure_after_fork(void)
 {
+    zkl_io_after_fork();
     pthread_mutex_unlock(&last_mutex);
     pthread_mutex_unlock(&init_mutex);
 }
@@ -108,14 +105,13 @@ static void slow_down(const char *message)
 }
 
 /* "... Socket SERVER zk retcode=-4, errno=112(Host is down): TEXT" */
-static void note_log(const char *message)
+static bool note_failure(const char *message)
 {
-    slow_down(message);
     const char *server = strstr(message, ": Socket "),
                *end = server ? strstr(server, " zk retcode=") : NULL;
     const char *text = end ? strstr(end, "): ") : NULL;
     if (!text)
-        return;
+        return false;
     server += strlen(": Socket ");
     const char *reason = reason_of_tls();
     pthread_mutex_lock(&last_mutex);
@@ -123,6 +119,15 @@ static void note_log(const char *message)
     snprintf(last_text, sizeof last_text, "%.100s%s%.80s", text + strlen("): "),
              *reason ? ": " : "", reason);
     pthread_mutex_unlock(&last_mutex);
+    return true;
+}
+
+/* libzookeeper calls it on the thread that has something to say. */
+static void on_log(const char *message)
+{
+    slow_down(message);
+    if (note_failure(message))
+        zkl_io_failed();
 }
 
 /* A hint for the user. */
@@ -239,39 +244,57 @@ bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t siz
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
-/* Both are there, but in no header, or not in one for programs with threads. */
-extern const int ZOO_SSL_CONNECTING_STATE;
-int zookeeper_interest(zhandle_t *zh, int *fd, int *interest, struct timeval *wait);
-
 /* libzookeeper's I/O thread waits for a handshake without a bound, and does nothing else: with a
- * server that accepts and stays silent it would wait forever. Returns its socket, or -1. Only its
- * own thread should call this function of libzookeeper, but that thread is in the handshake just
- * now, as the state says, and the function reads only what it wrote before. */
-static int socket_in_handshake(zhandle_t *zh)
+ * server that accepts and stays silent it would wait for ever. Shutting the socket down ends that.
+ * OpenSSL says on the I/O thread itself which socket that is, and until when. */
+static int contexts = -1, handshakes = -1; /* OpenSSL's numbers for this use of it; -1: none */
+
+static void on_info(const SSL *ssl, int where, int ret)
 {
-    struct timeval wait;
-    int fd = -1, interest;
-    if (zoo_state(zh) != ZOO_SSL_CONNECTING_STATE ||
-        zookeeper_interest(zh, &fd, &interest, &wait) != ZOK)
-        return -1;
-    return fd;
+    (void)ret;
+    if (where & SSL_CB_HANDSHAKE_DONE)
+        zkl_io_handshake(-1);
+    else if (where & SSL_CB_HANDSHAKE_START)
+        SSL_set_ex_data((SSL *)ssl, handshakes, zkl_io_handshake(SSL_get_fd(ssl)));
 }
 
-/* Ends it. The number may be another file's by now, so a copy is shut down, once it is known that the
- * number was still the handshake's after the copy was made. */
-static bool end_handshake(zhandle_t *zh, int *copy)
+/* libzookeeper frees it before it closes the socket. */
+static void on_freed(void *ssl, void *io, CRYPTO_EX_DATA *data, int index, long number, void *arg)
 {
-    int fd = socket_in_handshake(zh);
-    *copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    bool same = fd >= 0 && socket_in_handshake(zh) == fd;
-    if (same)
-        shutdown(*copy >= 0 ? *copy : fd, SHUT_RDWR); /* no copy: too many open files */
-    if (!same && *copy >= 0)
-        close(*copy);
-    if (!same)
-        *copy = -1;
-    return same;
+    (void)ssl, (void)data, (void)index, (void)number, (void)arg;
+    if (io)
+        zkl_io_handshake_ends(io);
 }
+
+/* Each context of the process: those made on an I/O thread are libzookeeper's. */
+static void on_context(void *context, void *io, CRYPTO_EX_DATA *data, int index, long number,
+                       void *arg)
+{
+    (void)io, (void)data, (void)index, (void)number, (void)arg;
+    if (zkl_io_handshake(-1))
+        SSL_CTX_set_info_callback(context, on_info);
+}
+
+/* With the mutex. */
+static void watch_handshakes(void)
+{
+    if (handshakes < 0)
+        handshakes = SSL_get_ex_new_index(0, NULL, NULL, NULL, on_freed);
+    if (handshakes >= 0 && contexts < 0)
+        contexts = SSL_CTX_get_ex_new_index(0, NULL, on_context, NULL, NULL);
+}
+
+/* OpenSSL may outlive this library in a process that closes it. */
+__attribute__((destructor)) static void stop_watching(void)
+{
+    if (contexts >= 0)
+        CRYPTO_free_ex_index(CRYPTO_EX_INDEX_SSL_CTX, contexts);
+    if (handshakes >= 0)
+        CRYPTO_free_ex_index(CRYPTO_EX_INDEX_SSL, handshakes);
+}
+
+/* In no header. */
+extern const int ZOO_SSL_CONNECTING_STATE;
 
 static int64_t handshake_ms(const struct zkl_driver *d)
 {
@@ -281,26 +304,22 @@ static int64_t handshake_ms(const struct zkl_driver *d)
                                          : third_ms;
 }
 
-/* Shutting the socket down ends the handshake, and libzookeeper tries the next server, with the
- * same session. */
+/* In this state the socket is not connected yet, or the handshake is under way. That is ended after a
+ * time, and libzookeeper tries the next server, with the same session. */
 void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
                                 int64_t now_mono_ns)
 {
-    if (zoo_state(h->zh) != ZOO_SSL_CONNECTING_STATE) {
+    if (zoo_state(h->zh) != ZOO_SSL_CONNECTING_STATE)
         h->handshake_mono_ns = 0;
-    } else if (h->handshake_mono_ns == 0) {
+    else if (h->handshake_mono_ns == 0)
         h->handshake_mono_ns = now_mono_ns;
-    } else if (now_mono_ns - h->handshake_mono_ns > handshake_ms(d) * MS) {
-        int copy;
-        if (end_handshake(h->zh, &copy) && copy >= 0)
-            close(copy);
+    else if (now_mono_ns - h->handshake_mono_ns > handshake_ms(d) * MS && zkl_io_cut(&h->io))
         h->handshake_mono_ns = 0;
-    }
 }
 
-/* Ends a handshake while zookeeper_close, which has told the I/O thread to end, waits for it. */
+/* Ends handshakes while zookeeper_close, which has told the I/O thread to end, waits for it. */
 struct cutter {
-    int fd;
+    struct zkl_io *io;
     atomic_bool closed;
 };
 
@@ -308,59 +327,29 @@ static void *cutter_main(void *arg)
 {
     struct cutter *cutter = arg;
     while (!atomic_load(&cutter->closed)) {
+        zkl_io_cut(cutter->io);
         nanosleep(&(struct timespec){.tv_nsec = CUT_MS * MS}, NULL);
-        shutdown(cutter->fd, SHUT_RDWR);
     }
     return NULL;
 }
 
-/* Addresses that can't be read make each further attempt of the I/O thread fail before it has a
- * socket. Else one that begins after the look for a handshake would have no cutter, and stand there
- * for as long as the server likes. A link is not touched. Before 3.7 it reads them again with a
- * socket too, so that zookeeper_interest could not tell the socket any more. */
-static void end_attempts(zhandle_t *zh)
+static int close_cutting(struct zkl_handle *h)
 {
-#ifndef ZKL_NO_RESOLUTION_DELAY
-    zoo_set_servers(zh, "none");
-#else
-    (void)zh;
-#endif
-}
-
-static bool between_attempts(zhandle_t *zh)
-{
-    return zoo_state(zh) == 0 || zoo_state(zh) == ZOO_NOTCONNECTED_STATE;
-}
-
-/* One attempt may have got past the addresses just before they changed: it is a call of socket and
- * one of connect away from the state that shows it. */
-static void wait_for_last_attempt(zhandle_t *zh)
-{
-    for (int ms = 0; ms < SETTLE_MS && between_attempts(zh); ms += SETTLE_STEP_MS)
-        nanosleep(&(struct timespec){.tv_nsec = SETTLE_STEP_MS * MS}, NULL);
-}
-
-static int close_cutting(zhandle_t *zh)
-{
-    struct cutter cutter = {.fd = -1};
+    struct cutter cutter = {.io = &h->io};
     pthread_t thread;
-    end_attempts(zh);
-    wait_for_last_attempt(zh);
-    while (zoo_state(zh) == ZOO_SSL_CONNECTING_STATE && !end_handshake(zh, &cutter.fd))
-        sched_yield();
-    bool cuts = cutter.fd >= 0 && zkl_thread_start(&thread, cutter_main, &cutter) == 0;
-    int rc = zookeeper_close(zh);
+    bool cuts = zkl_thread_start(&thread, cutter_main, &cutter) == 0;
+    if (!cuts)
+        zkl_io_cut(&h->io); /* a further one may hold the end up */
+    int rc = zookeeper_close(h->zh);
     atomic_store(&cutter.closed, true);
     if (cuts)
         pthread_join(thread, NULL);
-    if (cutter.fd >= 0)
-        close(cutter.fd);
     return rc;
 }
 
-int zkl_secure_close(zhandle_t *zh, bool tls)
+int zkl_secure_close(struct zkl_handle *h)
 {
-    return tls ? close_cutting(zh) : zookeeper_close(zh);
+    return h->driver->config.security.tls ? close_cutting(h) : zookeeper_close(h->zh);
 }
 
 /* For the handshake libzookeeper uses select, which writes out of bounds for a descriptor of
@@ -383,13 +372,14 @@ extern ZooLogLevel logLevel;
 static zhandle_t *init_tls(const struct zkl_security *security, const char *addresses,
                            watcher_fn watcher, int timeout_ms, void *context)
 {
+    watch_handshakes();
     ZooLogLevel level = logLevel;
     logLevel = (ZooLogLevel)0;
     zhandle_t *zh =
         zookeeper_init_ssl(addresses, security->tls, watcher, timeout_ms, NULL, context, FLAGS);
     int error = errno;
     if (zh)
-        zoo_set_log_callback(zh, note_log);
+        zoo_set_log_callback(zh, on_log);
     logLevel = level;
     errno = error;
     return zh;
@@ -410,10 +400,9 @@ void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h
     (void)now_mono_ns;
 }
 
-int zkl_secure_close(zhandle_t *zh, bool tls)
+int zkl_secure_close(struct zkl_handle *h)
 {
-    (void)tls;
-    return zookeeper_close(zh);
+    return zookeeper_close(h->zh);
 }
 
 bool zkl_secure_descriptors_do(int *lowest)
@@ -453,7 +442,7 @@ static zhandle_t *init_sasl(struct zkl_handle *h, struct zkl_security *security,
                                 .host = security->sasl_host,
                                 .mechlist = security->sasl_mechanism,
                                 .callbacks = zkl_login_callbacks(h->login)};
-    return zookeeper_init_sasl(addresses, watcher, timeout_ms, NULL, h, FLAGS, note_log, &params);
+    return zookeeper_init_sasl(addresses, watcher, timeout_ms, NULL, h, FLAGS, on_log, &params);
 }
 
 #else
@@ -488,14 +477,28 @@ static zhandle_t *init_secured(struct zkl_handle *h, struct zkl_security *securi
 }
 #endif
 
-zhandle_t *zkl_secure_init(struct zkl_handle *h, struct zkl_security *security,
-                           const char *addresses, watcher_fn watcher, int timeout_ms)
+struct making {
+    struct zkl_handle *handle;
+    watcher_fn watcher;
+};
+
+static zhandle_t *make(void *arg)
 {
+    const struct making *making = arg;
+    struct zkl_handle *h = making->handle;
+    struct zkl_driver_config *config = &h->driver->config;
     errno = 0;
 #if defined ZKL_HAVE_TLS || defined ZKL_HAVE_SASL
-    if (security->tls || security->sasl_mechanism)
-        return init_secured(h, security, addresses, watcher, timeout_ms);
+    if (config->security.tls || config->security.sasl_mechanism)
+        return init_secured(h, &config->security, h->io.addresses, making->watcher,
+                            config->session_timeout_ms);
 #endif
-    (void)security;
-    return zookeeper_init2(addresses, watcher, timeout_ms, NULL, h, FLAGS, note_log);
+    return zookeeper_init2(h->io.addresses, making->watcher, config->session_timeout_ms, NULL, h,
+                           FLAGS, on_log);
+}
+
+zhandle_t *zkl_secure_init(struct zkl_handle *h, char *addresses, watcher_fn watcher)
+{
+    struct making making = {.handle = h, .watcher = watcher};
+    return zkl_io_open(&h->io, addresses, make, &making);
 }

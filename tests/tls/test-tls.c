@@ -5,7 +5,9 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -429,6 +431,47 @@ static void after_a_silent_server_comes_the_next_one(void **state)
         check_ok(close(fds[i]));
 }
 
+static atomic_int asked;
+static char nobody[16]; /* a port */
+
+/* The library's question where "moves.test" is: first where nobody listens. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+        (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(
+            RTLD_NEXT, "getaddrinfo");
+    struct addrinfo plain = hints ? *hints : (struct addrinfo){0};
+
+    if (!name || strcmp(name, "moves.test") != 0)
+        return real(name, service, hints, found);
+    if (plain.ai_flags & AI_NUMERICHOST)
+        return EAI_NONAME;
+    plain.ai_flags = AI_NUMERICHOST;
+    return real("127.0.0.1", asked++ == 0 ? nobody : service, &plain, found);
+}
+
+/* Goal: a client of TLS takes its servers' other addresses at its next attempt, and not only with its next session, which
+ * begins after twice the timeout. Modes: F77. */
+static void other_addresses_are_taken_over_tls(void **state)
+{
+    struct zkl_client_options options = good();
+    char servers[64];
+    int port;
+
+    (void)state;
+    int64_t start_ms = net_now_ms();
+    check_ok(net_free_ports(&port, 1));
+    snprintf(nobody, sizeof nobody, "%d", port);
+    snprintf(servers, sizeof servers, "moves.test:%d", tls_port);
+    options.servers = servers;
+    options.session_timeout_ms = LONG_SESSION_MS;
+    options.connect_timeout_ms = 2 * LONG_SESSION_MS;
+    check_works(&options);
+    check_num(asked, >=, 2);
+    check_num(net_now_ms() - start_ms, <, 2 * LONG_SESSION_MS);
+}
+
 /* Goal: where a server falls silent in the handshake of a new link, the session goes on at the next one: it is the same, and
  * what it holds stays held. Method: the server stands still, its port still accepts; then it goes on. Modes: F79. */
 static void a_session_outlives_a_silent_server(void **state)
@@ -700,6 +743,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_silent_server_is_given_up),
     cmocka_unit_test(closing_amid_attempts_ends),
     cmocka_unit_test(after_a_silent_server_comes_the_next_one),
+    cmocka_unit_test(other_addresses_are_taken_over_tls),
     cmocka_unit_test(a_session_outlives_a_silent_server),
     cmocka_unit_test(a_missing_file_costs_the_link_until_it_is_back),
     cmocka_unit_test(a_key_that_is_closed_later_asks_nobody),
