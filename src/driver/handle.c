@@ -240,7 +240,6 @@ static void notify_link(struct zkl_handle *h, enum zkl_link_event what)
 static void note_link(struct zkl_handle *h, enum zkl_link_event what)
 {
     h->linked = what == ZKL_LINK_UP;
-    h->links += h->linked;
     if (!h->linked) {
         zkl_resolver_want(h->driver);
         zkl_driver_kick(h->driver); /* there may be newer addresses already */
@@ -274,6 +273,7 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (!h->zh)
         h->zh = zh; /* zookeeper_init2 has not returned yet */
     enum zkl_link_event what = zkl_map_state(state);
+    h->links += what == ZKL_LINK_UP; /* also one that is over already: the next is not the first */
     /* libzookeeper does not report a link that it closed to move to other addresses, and on_move can
      * lack memory: this may be that link, or the one before it. */
     if (what == ZKL_LINK_UP && zoo_state(zh) != ZOO_CONNECTED_STATE)

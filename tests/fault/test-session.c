@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+#include "api/client.h"
+#include "driver/handle.h"
+
 #define SESSION_MS 6000
 #define GRANTED_MS 2000
 #define WISH_MS 30000
@@ -153,6 +156,56 @@ static void a_node_of_the_session_before_is_not_granted(void **state)
     actor_free(a);
 }
 
+/* --- a link that is told late ----------------------------------------------------------------- */
+
+/* A handle that has just been made, and has no link. */
+static struct zkl_handle *handle_without_link(struct bench *b, const struct zkl_handle *before)
+{
+    struct zkl_driver *d = b->client->driver;
+    struct zkl_handle *h = NULL;
+
+    check_wait((zkl_driver_lock(d), h = d->current, h = h && h != before && h->ready ? h : NULL,
+                zkl_driver_unlock(d), h != NULL),
+               WAIT_MS);
+    return h;
+}
+
+/* Goal: a session's second link does not count as its first, which would leave out the wait of D, where the first one was
+ * over before libzookeeper's report of it was heard. Method: libzookeeper's completion thread waits for the client's mutex
+ * while a link comes and goes. Modes: F61. */
+static void a_first_link_told_late_was_one(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_driver *d = b->client->driver;
+
+    zkl_driver_lock(d);
+    struct zkl_handle *before = d->current;
+    zkl_driver_unlock(d);
+    check_ok(proxy_refuse(b->proxy, true));
+    proxy_cut(b->proxy);
+    check_wait(zkl_client_get_state(b->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    zkl_driver_lock(d);
+    zkl_handle_bury(d, &d->current); /* as for a new session */
+    d->open_current = true;
+    zkl_driver_kick(d);
+    zkl_driver_unlock(d);
+    struct zkl_handle *h = handle_without_link(b, before);
+
+    zkl_driver_lock(d);
+    check_ok(proxy_refuse(b->proxy, false));
+    check_wait(zoo_state(h->zh) == ZOO_CONNECTED_STATE, WAIT_MS);
+    check_ok(proxy_refuse(b->proxy, true));
+    proxy_cut(b->proxy);
+    check_wait(zoo_state(h->zh) != ZOO_CONNECTED_STATE, WAIT_MS);
+    zkl_driver_unlock(d);
+    check_ok(proxy_refuse(b->proxy, false));
+    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    zkl_driver_lock(d);
+    check_true(h == d->current);
+    check_num(h->links, ==, 2);
+    zkl_driver_unlock(d);
+}
+
 /* --- a shorter session than was asked for ----------------------------------------------------- */
 
 static int64_t seen_end_ms(struct zkl_mutex *mutex)
@@ -213,6 +266,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(another_session_on_reconnect_ends_the_hold),
         TEST(a_node_of_the_session_before_is_not_granted),
+        TEST(a_first_link_told_late_was_one),
         cmocka_unit_test(the_granted_timeout_counts),
     };
     return fault_main(argc, argv, tests, NULL);
