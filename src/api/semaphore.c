@@ -291,11 +291,16 @@ static int do_set_permits(struct zkl_semaphore *semaphore, int permits, const st
     zkl_client_ref(client);
     zkl_driver_lock(client->driver);
     semaphore->base.uses++;
+    semaphore->view.changes++; /* another thread may read the new number before this one goes on */
     zkl_driver_unlock(client->driver);
     int rc = set_number(&setting, number);
     zkl_driver_lock(client->driver);
-    if (rc == 0)
-        semaphore->view = (struct zkl_semaphore_view){permits, true};
+    if (rc == 0) {
+        semaphore->view.permits = permits;
+        semaphore->view.agreed = true;
+    }
+    if (rc == 0 || rc == ZKL_EACCES) /* else it may stand there */
+        semaphore->view.changes--;
     semaphore->base.uses--; /* another thread may free it, and the client, from here on */
     zkl_driver_unlock(client->driver);
     zkl_client_unref(client);

@@ -194,6 +194,7 @@ struct zkl_actions {
 struct zkl_semaphore_view {
     int permits; /* 0: none */
     bool agreed; /* it agreed with the path's number once: from then on the path's number counts */
+    int changes; /* of it by this handle, under way or perhaps carried out: the path's counts too */
 };
 
 /* What a contender for a permit should get of its semaphore. */

@@ -30,7 +30,8 @@ static void take_limit(struct zkl_step *s, int number)
 {
     const struct zkl_quota *q = &s->m->asked.quota;
     bool changed = number != s->m->limit.permits;
-    if (!q->view->agreed && q->view->permits != 0 && number != q->view->permits) {
+    bool insists = !q->view->agreed && q->view->changes == 0 && q->view->permits != 0;
+    if (insists && number != q->view->permits) {
         refuse(s, ZKL_EMISMATCH, number, "another number stands there");
         return;
     }

@@ -45,7 +45,7 @@ STRUCTS = {
     'zkl_naming': ('m->asked.naming', {'names': CONSTANT, 'name': CONSTANT}),
     'zkl_quota': ('m->asked.quota', {}),
     'zkl_limit': ('m->limit', {}),
-    'zkl_semaphore_view': ('c->view', {}),
+    'zkl_semaphore_view': ('c->view', {'changes': UNUSED}),
     'zkl_children_view': ('c->views[i]', {}),
     'zkl_unlisted_grant': ('a', {}),
     'zkl_group_commit': ('waiting c->core.group_commit', {'under_way': DERIVED, 'answered': PASSING, 'held': DERIVED,

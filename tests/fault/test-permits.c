@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/awaited_query.h"
+
 #define SESSION_MS 2000
 #define REST_MS 1000
 #define PERMITS 3
@@ -198,6 +200,61 @@ static void an_expiry_frees_the_permits(void **state)
     check_rest(b);
 }
 
+static struct zkl_semaphore *taken_from;
+static int taken_rc;
+
+int __real_zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, size_t count,
+                         int64_t deadline_ns, struct zkl_cancel *cancel);
+int __wrap_zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, size_t count,
+                         int64_t deadline_ns, struct zkl_cancel *cancel);
+
+int __wrap_zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, size_t count,
+                         int64_t deadline_ns, struct zkl_cancel *cancel)
+{
+    struct zkl_permit *permit;
+    int rc = __real_zkl_query_all(client, queries, count, deadline_ns, cancel);
+
+    if (taken_from) {
+        taken_rc = acquire(taken_from, 1, WAIT_MS, &permit);
+        if (taken_rc == 0)
+            check_ok(zkl_permit_release(permit));
+    }
+    return rc;
+}
+
+/* A handle's first acquire finds the number that another thread is just setting by the same handle: that is no
+ * other one than the handle's. And it stays so where the set has no answer, as it may have been carried out.
+ * Method: the acquire runs between the answer to the set and the return of its call. Modes: F43. */
+static void a_first_acquire_beside_a_change_is_no_mismatch(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_semaphore *semaphore;
+    struct zkl_permit *permit;
+
+    check_ok(zkl_semaphore_new(&semaphore, b->client, path, PERMITS, NULL));
+    taken_from = semaphore;
+    check_ok(zkl_semaphore_set_permits(semaphore, PERMITS + 2, NULL));
+    taken_from = NULL;
+    check_num(taken_rc, ==, 0);
+    check_ok(zkl_semaphore_free(semaphore));
+
+    check_ok(zkl_semaphore_new(&semaphore, b->client, path, PERMITS + 2, NULL));
+    check_ok(proxy_drop_reply(b->proxy, PROXY_SET, 1, PROXY_THEN_SILENT));
+    wait.deadline_ns = zkl_now_ns() + INT64_C(300000000);
+    check_num(zkl_semaphore_set_permits(semaphore, PERMITS, &wait), ==, ZKL_ETIMEDOUT);
+    check_ok(acquire(semaphore, 1, WAIT_MS, &permit));
+    check_num(zkl_semaphore_permits(semaphore), ==, PERMITS);
+    check_ok(zkl_permit_release(permit));
+    check_ok(zkl_semaphore_free(semaphore));
+
+    /* Others insist on theirs. */
+    check_ok(zkl_semaphore_new(&semaphore, b->direct, path, PERMITS + 2, NULL));
+    check_num(acquire(semaphore, 1, WAIT_MS, &permit), ==, ZKL_EMISMATCH);
+    check_ok(zkl_semaphore_free(semaphore));
+    check_rest(b);
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(int argc, char **argv)
@@ -209,6 +266,7 @@ int main(int argc, char **argv)
         test(a_deadline_holds_and_nothing_stays),
         test(a_try_in_vain_keeps_nobody_out),
         test(an_expiry_frees_the_permits),
+        test(a_first_acquire_beside_a_change_is_no_mismatch),
     };
     return fault_main(argc, argv, tests, NULL);
 }
