@@ -146,10 +146,10 @@ ZKL_API int zkl_client_server(struct zkl_client *client, char *buf, size_t size)
  * the server removes every node. The call waits at most timeout_ms for the server's answer and for
  * running callbacks. Later calls that make or acquire a lock return ZKL_ECLOSED, unlock returns
  * ZKL_ELOST, and queries answer as for a lost hold. The free calls remain legal.
- * 0: the server confirmed that the session ended, or it had ended before. ZKL_ETIMEDOUT: the client
- * is closed on this side, but the time was up or no server answered; the library finishes in the
- * background, and the server removes the nodes when the session times out at the latest.
- * ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
+ * 0: the server hung up, as it does once the session has ended, or it had ended before. (A server
+ * that dies just then hangs up, too.) ZKL_ETIMEDOUT: the client is closed on this side, but the time
+ * was up or no server answered; the library finishes in the background, and the server removes the
+ * nodes when the session times out. ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 
 /* Close the client if it is still open (waiting at most 10 s), then free the handle. The call does
