@@ -8,7 +8,8 @@
 #                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
 #                           program: sim --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1,
 #                           linear --long, linear planted, soak --help, models --help; tls chaos --minutes 5, and
-#                           with tls address both under the address sanitizer
+#                           with tls address both under the address sanitizer, which looks into libzookeeper, too;
+#                           tls address whole: unit, cluster and fault as well
 # run.sh compilers CC...    unit, built with each of these compilers, which are installed (gcc-13, clang-18)
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take

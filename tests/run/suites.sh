@@ -175,19 +175,20 @@ fleet() # [options]
 }
 
 # This library with a libzookeeper that has TLS and SASL, which Debian's has not. Its own stays as it is.
-tls() # [address] [chaos [options] | options]
+tls() # [address] [whole] [chaos [options] | options]
 {
-    built=tls how=''
+    built=tls how='' instrument='' of='--suite tls'
+    targets='src/tool/zklock tests/tls/test-sasl tests/tls/test-tls tests/unit/test-security tests/chaos/chaos'
     if [ "${1:-}" = address ]; then
         shift
-        built=tls-address how='-Db_sanitize=address,undefined -Db_lundef=false'
+        built=tls-address how='-Db_sanitize=address,undefined -Db_lundef=false' instrument='-s address'
         if ! sanitizer_works gcc address,undefined; then
             skip "gcc with -fsanitize=address,undefined does not run here"
             return
         fi
     fi
     echo "building a client library with TLS and SASL"
-    client=$(run sh tests/tls/client_library.sh "$out/tls-client")
+    client=$(run sh tests/tls/client_library.sh $instrument "$out/$built-client")
     case $? in
     0) ;;
     77)
@@ -199,7 +200,10 @@ tls() # [address] [chaos [options] | options]
         return
         ;;
     esac
-    targets='src/tool/zklock tests/tls/test-sasl tests/tls/test-tls tests/unit/test-security tests/chaos/chaos'
+    if [ "${1:-}" = whole ]; then
+        shift
+        targets='' of='--suite tls --suite unit --suite cluster --suite fault'
+    fi
     export CPPFLAGS="-I$client/include" LDFLAGS="-L$client/lib -Wl,-rpath,$client/lib"
     if build $built gcc -Doptimization=0 $how; then
         unset CPPFLAGS LDFLAGS
@@ -207,7 +211,7 @@ tls() # [address] [chaos [options] | options]
             shift
             by_itself $personality "$out/$built/tests/chaos/chaos" --tls "$@"
         else
-            tests $built --suite tls "$@"
+            tests $built $of "$@"
         fi
     else
         fail "the build with TLS and SASL"
@@ -394,6 +398,7 @@ long() # [options]
     tests gcc $checked --suite window --suite interop --suite fleet --suite soak --suite examples "$@"
     proofs
     tls
+    tls address whole
     debian
 }
 

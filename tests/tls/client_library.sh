@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# client_library.sh FOLDER [COMPILER]: build ZooKeeper's client library with OpenSSL and Cyrus SASL in FOLDER
+# client_library.sh [-s SANITIZER] FOLDER [COMPILER]: build ZooKeeper's client library with OpenSSL and Cyrus SASL in FOLDER
 # (tests/run.sh's own), from Debian's source package, once: lib/libzookeeper_mt.so and include/zookeeper. Debian's own builds
 # have neither, nor has one by another COMPILER, which is for another machine. Prints FOLDER. Exit status 77: it can't be had
 # here, and why is printed; 1: it was not built.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
+sanitize=''
+[ "$1" != -s ] || { sanitize=-fsanitize=$2 && shift 2; }
 folder=$1 compiler=${2:-}
 mkdir -p "$folder" && cd "$folder" || exit 1
 folder=$PWD
@@ -39,7 +41,7 @@ compile() # SOURCE
         $(ls "$client"/src/zk_*.c)"
     [ -z "$compiler" ] || sources=$(echo "$sources" | grep -v zk_sasl)
     # shellcheck disable=SC2046,SC2086 # one word for each
-    ${compiler:-${CC:-gcc}} -shared -fPIC -O1 -g -w -pthread -D_GNU_SOURCE -DTHREADED $(printf -- '-DHAVE_%s=1 ' $have) \
+    ${compiler:-${CC:-gcc}} -shared -fPIC -O1 -g -w -pthread $sanitize -D_GNU_SOURCE -DTHREADED $(printf -- '-DHAVE_%s=1 ' $have) \
         -I"$client/include" -I"$client/src" -Igenerated -Wl,-soname,libzookeeper_mt.so.2 -Wl,-z,defs \
         -o lib/libzookeeper_mt.so.2 $sources $with &&
         ln -sf libzookeeper_mt.so.2 lib/libzookeeper_mt.so
