@@ -224,7 +224,62 @@ static void an_object_may_be_freed_while_it_is_being_set(void **state)
     check_ok(zkl_client_free(client));
 }
 
+/* The predecessor of a waiter is canceled in the moment in which it becomes the first one: it has the lock, or it is
+ * gone, and the waiter behind it is not passed over. Method: the unlock before it and the cancel object come at the
+ * same time, one or the other some microseconds earlier; the waiter is of another client, or of the same. */
+static void a_predecessor_is_canceled_as_its_turn_comes(void **state)
+{
+    static const char *const path = "/cancels/turn";
+    struct wire *wire = fault_wire();
+    struct zkl_client *clients[3];
+    struct zkl_mutex *mutexes[3];
+    struct actor *actors[4];
+    int had = 0, rounds_done = (int)test_length(3000, 80);
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        actors[i] = actor_new();
+    for (int i = 0; i < 3; i++)
+        clients[i] = fault_open(zks_connect_string(server), 30000);
+    for (int i = 0; i < rounds_done; i++) {
+        struct zkl_cancel *cancel = NULL;
+        check_ok(zkl_cancel_new(&cancel));
+        for (int k = 0; k < 3; k++)
+            mutexes[k] = fault_mutex(clients[k == 2 ? 1 + i % 2 : k], path);
+        check_ok(actor_do(actors[0], act_lock, mutexes[0], NULL));
+        actor_begin(actors[1], act_lock_cancel, mutexes[1], cancel);
+        check_wait(queued(wire, path, 2), WAIT_MS);
+        actor_begin(actors[2], act_lock, mutexes[2], NULL);
+        check_wait(queued(wire, path, 3), WAIT_MS);
+        actor_begin(actors[0], act_unlock, mutexes[0], NULL);
+        nanosleep(&(struct timespec){.tv_nsec = i % 40 * 25000}, NULL);
+        actor_begin(actors[3], set, NULL, cancel);
+        int rc = actor_end(actors[1], WAIT_MS);
+        check_true(rc == 0 || rc == ZKL_ECANCELED);
+        check_ok(actor_end(actors[3], WAIT_MS));
+        check_ok(actor_end(actors[0], WAIT_MS));
+        had += rc == 0;
+        if (rc == 0) {
+            check_true(actor_busy(actors[2]));
+            check_ok(actor_do(actors[1], act_unlock, mutexes[1], NULL));
+        }
+        check_ok(actor_end(actors[2], WAIT_MS));
+        check_ok(actor_do(actors[2], act_unlock, mutexes[2], NULL));
+        check_wait(queued(wire, path, 0), WAIT_MS);
+        for (int k = 0; k < 3; k++)
+            check_ok(zkl_mutex_free(mutexes[k]));
+        zkl_cancel_free(cancel);
+    }
+    print_message("    %d of %d had the lock\n", had, rounds_done);
+    for (int i = 0; i < 4; i++)
+        actor_free(actors[i]);
+    for (int i = 0; i < 3; i++)
+        check_ok(zkl_client_free(clients[i]));
+    wire_close(wire);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_predecessor_is_canceled_as_its_turn_comes),
     cmocka_unit_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
     cmocka_unit_test(an_object_that_is_freed_lasts_for_the_whole_call),
     cmocka_unit_test(an_object_may_be_freed_while_it_is_being_set),
