@@ -16,6 +16,7 @@
 
 #include "core/servers.h"
 #include "driver.h"
+#include "numbers.h"
 
 #define NAME_SIZE 16 /* the kernel's */
 
@@ -144,8 +145,10 @@ static void take(struct zkl_io *io, const char *newest)
     char *given = given_addresses(io->addresses, newest);
     if (!given)
         return;
-    if (was_linked)
+    if (was_linked) {
+        zkl_numbers_take();
         zoo_aexists(io->zh, "/", 0, io->on_move, io->handle);
+    }
     zoo_set_servers(io->zh, given);
     if (was_linked && zoo_state(io->zh) != ZOO_CONNECTED_STATE)
         atomic_store(&io->moved, true);
