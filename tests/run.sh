@@ -60,7 +60,7 @@ distros      7200  the demo and suites in bare systems of Debian 13, or --long: 
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 proofs       1800  names, queue, window and histogram of src/core by CBMC: every input within named bounds
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
-long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, the proofs, tls and debian
+long         7200  unit, sim, cluster, tool, fault, window, curator, fleet, soak, chaos and examples at full length, the proofs, tls, all of that against an instrumented libzookeeper, and debian
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
 not_in_all='gcc-thread clang-address sanitize tls debian cross distros coverage proofs linear fleet mutants long'

@@ -252,7 +252,7 @@ static void a_predecessor_is_canceled_as_its_turn_comes(void **state)
         actor_begin(actors[2], act_lock, mutexes[2], NULL);
         check_wait(queued(wire, path, 3), WAIT_MS);
         actor_begin(actors[0], act_unlock, mutexes[0], NULL);
-        nanosleep(&(struct timespec){.tv_nsec = i % 40 * 25000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = i % 40 * 10000}, NULL);
         actor_begin(actors[3], set, NULL, cancel);
         int rc = actor_end(actors[1], WAIT_MS);
         check_true(rc == 0 || rc == ZKL_ECANCELED);

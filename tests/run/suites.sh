@@ -395,7 +395,7 @@ long() # [options]
     export ZKL_TEST_LONG=1
     plain || return
     old_library || echo "going on without the old library"
-    tests gcc $checked --suite window --suite interop --suite fleet --suite soak --suite examples "$@"
+    tests gcc $checked --suite window --suite interop --suite fleet --suite soak --suite chaos --suite examples "$@"
     proofs
     tls
     tls address whole
