@@ -147,7 +147,7 @@ ZKL_API int zkl_client_server(struct zkl_client *client, char *buf, size_t size)
  * running callbacks. Later calls that make or acquire a lock return ZKL_ECLOSED, unlock returns
  * ZKL_ELOST, and queries answer as for a lost hold. The free calls remain legal.
  * 0: the server hung up, as it does once the session has ended, or it had ended before. (A server
- * that dies just then hangs up, too.) ZKL_ETIMEDOUT: the client is closed on this side, but the time
+ * that dies just then hangs up, too.) ZKL_ETIMEDOUT: the client is closed on this side, but time
  * was up or no server answered; the library finishes in the background, and the server removes the
  * nodes when the session times out. ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
