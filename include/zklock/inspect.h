@@ -31,7 +31,9 @@ enum zkl_lock_kind {
     ZKL_LOCK_KIND_NONE = 0, /* no contender is there, or no path */
     ZKL_LOCK_KIND_MUTEX = 1,
     ZKL_LOCK_KIND_RWLOCK = 2,
-    ZKL_LOCK_KIND_SEMAPHORE = 3 /* Curator's layout: the path has children "locks" and "leases" */
+    /* Curator's layout: the path has children "locks" and "leases". If a mutex or a read-write lock
+     * shares the path by mistake, its contenders are among the entries. */
+    ZKL_LOCK_KIND_SEMAPHORE = 3
 };
 
 enum zkl_entry_role {
@@ -68,7 +70,7 @@ struct zkl_entry {
     /* the node's data if it is printable text of at most 512 bytes, else ""; also "" if this client
      * may not read it */
     const char *owner;
-    const char *host;     /* from an owner text "host pid thread", else "" */
+    const char *host;     /* from an owner text "host pid thread [under TOKEN]", else "" */
     int64_t pid, thread;  /* likewise, else 0 */
     int revoke_requested; /* its data is a release request, which replaced the owner text */
     /* the ACL denies READ: no owner text. From 3.8.4 and 3.9.2 on the server then reveals nothing
@@ -77,9 +79,11 @@ struct zkl_entry {
     /* index of the entry whose end it waits for. ZKL_NO_ENTRY: a holder, a foreign child, or a
      * contender that waits for any permit */
     size_t waits_for;
+    size_t children; /* of the node itself; 0 also if not known */
 };
 
-/* One view of a lock: holders first, then waiters in the order of the queue, then foreign children.
+/* One view of a lock: holders first, then waiters in the order of the queue, then foreign children by
+ * name.
  * The library lists the children at one moment and reads each of them just after. It omits a child
  * that is deleted in between. */
 struct zkl_inspection {
@@ -98,7 +102,7 @@ static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_insp
     return (const struct zkl_entry *)(const void *)(first + index * inspection->entries->size);
 }
 
-/* Inspect the lock at path. 0: the caller must free *inspection with zkl_inspection_free.
+/* Inspect the lock at path, or list "/", where none can be. 0: the caller must free *inspection with zkl_inspection_free.
  * ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ETIMEDOUT, ZKL_EDISCONNECTED, ZKL_ECLOSED,
  * ZKL_EACCES (no READ on the path, or a semaphore's parts), ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM,
  * ZKL_EFORK, ZKL_EINCALLBACK, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED. A path that does not exist is 0
@@ -121,8 +125,9 @@ ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
  * 0: the node is removed. ZKL_ETIMEDOUT: asked, but the node is still there; ZKL_EDISCONNECTED: the
  * request may have arrived or not. ZKL_ECANCELED. ZKL_ENONODE: there was none (0, if the link broke
  * before that answer). ZKL_EFOREIGN: not the name of a contender, and no ZKL_INSPECT_FORCE; or the
- * node has children, which no force deletes. ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT (negative),
- * ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK,
+ * node has children, which no force deletes. ZKL_EPROTO: an answer that is not understood; or a
+ * server shows the node and the leader has none. ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT
+ * (negative), ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK,
  * ZKL_EINCALLBACK. */
 ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
                        const struct zkl_wait *wait, unsigned flags);
@@ -133,9 +138,9 @@ ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
  * (ZKL_EACCES if that requires READ, and the ACL denies it). 0: any node with that path, which is
  * enough for a contender's: no other node gets its name.
  * 0: deleted. ZKL_ENONODE: there is no such node, or another one took its place. ZKL_ETIMEDOUT,
- * ZKL_EDISCONNECTED: the server may have deleted it or not. ZKL_EFOREIGN as zkl_revoke. ZKL_EINVAL,
- * ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EACCES (DELETE on the node above), ZKL_EAUTH,
- * ZKL_EPROTO, ZKL_ENOMEM, ZKL_EFORK, ZKL_EINCALLBACK. */
+ * ZKL_EDISCONNECTED: the server may have deleted it or not. ZKL_EFOREIGN, ZKL_EPROTO: as
+ * zkl_revoke. ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EACCES (DELETE on the
+ * node above), ZKL_EAUTH, ZKL_ENOMEM, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid,
                       unsigned flags, int64_t timeout_ms);
 

@@ -15,7 +15,7 @@
 #include "awaited_query.h"
 
 #define MS INT64_C(1000000)
-#define AT_ONCE 128 /* children that are asked about in one go */
+#define AT_ONCE 512 /* children that are asked about in one go */
 #define LEASES "leases"
 #define LOCKS "locks"
 
@@ -114,6 +114,11 @@ static bool grow(struct look *look, size_t by)
     return children && queries;
 }
 
+static bool is_top(const char *path)
+{
+    return strcmp(path, "/") == 0;
+}
+
 /* The names of a list become children to be asked about. */
 static int add_children(struct look *look, const struct zkl_awaited_query *list,
                         enum zkl_listed_in in, const char *skip, const char *skip_too)
@@ -124,7 +129,7 @@ static int add_children(struct look *look, const struct zkl_awaited_query *list,
         const char *name = list->children[i];
         if ((skip && strcmp(name, skip) == 0) || (skip_too && strcmp(name, skip_too) == 0))
             continue;
-        size_t length = strlen(list->query.path);
+        size_t length = is_top(list->query.path) ? 0 : strlen(list->query.path);
         const char *path = keep_text(look->all, list->query.path, length, "/", name);
         if (!path)
             return no_memory(look);
@@ -161,11 +166,16 @@ static bool has_contender(const struct zkl_awaited_query *list, bool leases)
 
 enum { LIST_LEASES, GET_LEASES, LIST_LOCKS, SEMAPHORE_QUESTIONS };
 
-/* One of the two may be missing: a server removes a container when it has become empty. */
-static bool is_semaphore(const struct zkl_awaited_query *q)
+/* A permit makes it one, whatever else is there: a server removes "locks" when it has become empty.
+ * Without permits, contenders in "locks" alone, or in the path itself, are those of other locks. */
+static bool is_semaphore(const struct zkl_awaited_query *lock_path,
+                         const struct zkl_awaited_query *q)
 {
+    if (has_contender(&q[LIST_LEASES], true))
+        return true;
     bool both = q[LIST_LEASES].answer == ZKL_ANSWER_OK && q[LIST_LOCKS].answer == ZKL_ANSWER_OK;
-    return both || has_contender(&q[LIST_LEASES], true) || has_contender(&q[LIST_LOCKS], false);
+    return both && !has_contender(&q[LIST_LEASES], false) &&
+           (has_contender(&q[LIST_LOCKS], false) || !has_contender(lock_path, false));
 }
 
 static int take_semaphore(struct look *look, const struct zkl_awaited_query *lock_path,
@@ -175,7 +185,7 @@ static int take_semaphore(struct look *look, const struct zkl_awaited_query *loc
         if (q[i].answer != ZKL_ANSWER_OK && q[i].answer != ZKL_ANSWER_NONODE)
             return fail_answer(&q[i]);
     }
-    if (!is_semaphore(q))
+    if (!is_semaphore(lock_path, q))
         return add_children(look, lock_path, ZKL_IN_LOCK_PATH, NULL, NULL);
     look->all->seen.kind = ZKL_LOCK_KIND_SEMAPHORE;
     if (q[GET_LEASES].data && q[GET_LEASES].data_size <= ZKL_ANSWER_DATA_MAX)
@@ -215,8 +225,7 @@ static int list_lock_path(struct look *look, const struct zkl_awaited_query *loc
         return 0;
     if (lock_path->answer != ZKL_ANSWER_OK)
         return fail_answer(lock_path);
-    bool maybe = has_child(lock_path, LEASES) || has_child(lock_path, LOCKS);
-    if (maybe && !has_contender(lock_path, false))
+    if (has_child(lock_path, LEASES))
         return list_semaphore(look, lock_path);
     return add_children(look, lock_path, ZKL_IN_LOCK_PATH, NULL, NULL);
 }
@@ -306,6 +315,17 @@ static const char *take_number(const char *at, int64_t *number)
     return at + digits;
 }
 
+/* What zklock run adds when it runs under another lock: " under TOKEN". */
+static bool is_under(const char *at)
+{
+    static const char under[] = " under ";
+    size_t length = sizeof under - 1;
+    if (strncmp(at, under, length) != 0)
+        return false;
+    size_t digits = strspn(at + length, "0123456789");
+    return digits > 0 && at[length + digits] == '\0';
+}
+
 /* "host pid thread". */
 static bool parse_owner(struct inspection *all, struct zkl_entry *e)
 {
@@ -314,7 +334,7 @@ static bool parse_owner(struct inspection *all, struct zkl_entry *e)
     const char *at = e->owner + length;
     e->host = "";
     if (length == 0 || *at != ' ' || !(at = take_number(at + 1, &pid)) || *at != ' ' ||
-        !(at = take_number(at + 1, &thread)) || *at != '\0')
+        !(at = take_number(at + 1, &thread)) || (*at != '\0' && !is_under(at)))
         return true;
     e->host = keep_text(all, e->owner, length, "", "");
     e->pid = pid;
@@ -355,7 +375,8 @@ static bool fill_entry(struct inspection *all, const struct zkl_listed *listed, 
                             .session = q->session,
                             .age_ms = age_ms > 0 ? age_ms : 0,
                             .denied = denied,
-                            .waits_for = listed->waits_for};
+                            .waits_for = listed->waits_for,
+                            .children = q->node_children > 0 ? (size_t)q->node_children : 0};
     bool named = contends && listed->naming.names == ZKL_NAMES_NAMED;
     e->name = named ? keep_text(all, listed->naming.name, strlen(listed->naming.name), "", "") : "";
     return e->name && fill_owner(all, e, q);
@@ -432,7 +453,7 @@ static int check(struct zkl_client *client, const char *path, int64_t timeout_ms
     if (!client || !path || !inspection)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call,
                         !client ? "client" : (!path ? "path" : "inspection"));
-    const char *fault = zkl_path_fault(path);
+    const char *fault = is_top(path) ? NULL : zkl_path_fault(path);
     if (fault)
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
     if (zkl_check_ms(timeout_ms, call) != 0)

@@ -116,10 +116,20 @@ static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
     return found->node_children > 0 ? fail_parent(a) : 0;
 }
 
+/* A write is the leader's to judge, and it knows no such node; a read shows the same node before and
+ * after, each behind a sync. */
+static int fail_diverged(const struct attempt *a)
+{
+    return fail(
+        a, ZKL_EPROTO,
+        "the server that this client reads from shows the node, but the leader says that it "
+        "does not exist: that server has data of its own, and zklock doctor says which");
+}
+
 /* With the version that was seen just before, if one was. *again: look again, the answer was lost
- * (*lost) or something happened to the node in between. */
+ * (*lost), the leader knows no such node (*none), or something happened to the node in between. */
 static int delete_found(const struct attempt *a, const struct zkl_awaited_query *found,
-                        int64_t deadline, bool *again, bool *lost)
+                        int64_t deadline, bool *again, bool *lost, bool *none)
 {
     struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_DELETE, a->path);
     bool unseen = found->answer != ZKL_ANSWER_OK;
@@ -132,8 +142,8 @@ static int delete_found(const struct attempt *a, const struct zkl_awaited_query 
     if (unseen && q.answer == ZKL_ANSWER_NOTEMPTY)
         return fail_parent(a); /* a look would show nothing else */
     *lost = *lost || q.answer == ZKL_ANSWER_LINK;
-    *again = q.answer == ZKL_ANSWER_LINK || q.answer == ZKL_ANSWER_NOTEMPTY ||
-             q.answer == ZKL_ANSWER_NONODE;
+    *none = q.answer == ZKL_ANSWER_NONODE;
+    *again = *none || q.answer == ZKL_ANSWER_LINK || q.answer == ZKL_ANSWER_NOTEMPTY;
     if (*again || q.answer == ZKL_ANSWER_OK)
         return 0;
     return fail_answer(a, &q, "the ACL denies DELETE on the node above", "deleting the node");
@@ -143,7 +153,7 @@ static int delete_found(const struct attempt *a, const struct zkl_awaited_query 
  * it. */
 static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
 {
-    bool again = true, lost = false;
+    bool again = true, lost = false, none = false;
     int rc = 0;
     while (rc == 0 && again) {
         struct zkl_awaited_query found;
@@ -151,8 +161,10 @@ static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
         if (rc == ZKL_ENONODE && lost)
             return 0;
         czxid = found.czxid;
+        if (rc == 0 && none)
+            return fail_diverged(a);
         if (rc == 0)
-            rc = delete_found(a, &found, deadline, &again, &lost);
+            rc = delete_found(a, &found, deadline, &again, &lost, &none);
     }
     return rc;
 }
@@ -175,6 +187,23 @@ int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, 
 
 /* --- requests to release ------------------------------------------------ */
 
+/* The leader knows no such node. 0: this server shows none either. *shown: the node that it showed
+ * when this was called before, or 0; then the one that it shows now. */
+static int check_none(const struct attempt *a, int64_t deadline, int64_t *shown)
+{
+    enum { NOT_READABLE = -1 };
+    struct zkl_awaited_query q[] = {zkl_awaited_query_of(ZKL_REQ_SYNC, a->path),
+                                    zkl_awaited_query_of(ZKL_REQ_STAT, a->path)};
+    int64_t before = *shown;
+    int rc = ask(a, q, 2, deadline);
+    if (rc != 0)
+        return fail(a, rc == ZKL_ETIMEDOUT ? ZKL_EDISCONNECTED : rc, "looking for the node");
+    *shown = q[1].answer == ZKL_ANSWER_OK       ? q[1].czxid
+             : q[1].answer == ZKL_ANSWER_NOAUTH ? NOT_READABLE
+                                                : 0;
+    return *shown != 0 && *shown == before ? fail_diverged(a) : 0;
+}
+
 /* Write the request. 0: *czxid is the node's, or 0 if the node does not exist any more. */
 static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
 {
@@ -182,15 +211,18 @@ static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
     q.query.data = ZKL_REVOCATION;
     q.query.once = true;
     bool tried = false;
-    for (;;) {
+    for (int64_t shown = 0;;) {
         int rc = ask(a, &q, 1, deadline);
         if (rc == ZKL_ETIMEDOUT) /* which means that it was asked */
             rc = ZKL_EDISCONNECTED;
         if (rc != 0)
             return fail(a, rc, "asking, and the request may or may not have reached the server");
-        if (q.answer != ZKL_ANSWER_LINK)
+        tried |= q.answer == ZKL_ANSWER_LINK; /* to ask twice does no harm */
+        if (q.answer == ZKL_ANSWER_NONODE && (rc = check_none(a, deadline, &shown)) != 0)
+            return rc;
+        bool again = q.answer == ZKL_ANSWER_LINK || (q.answer == ZKL_ANSWER_NONODE && shown != 0);
+        if (!again)
             break;
-        tried = true; /* to ask twice does no harm */
     }
     *czxid = q.answer == ZKL_ANSWER_OK ? q.czxid : 0;
     if (q.answer == ZKL_ANSWER_OK || (q.answer == ZKL_ANSWER_NONODE && tried))

@@ -78,16 +78,19 @@ static bool is_being_asked_for(const struct zkl_listed *newest, const struct zkl
 
 static void judge_leases(struct zkl_listed *list, size_t contenders, int permits)
 {
-    size_t leases = 0;
-    while (leases < contenders && list[leases].in == ZKL_IN_LEASES)
-        leases++;
-    size_t held = leases;
+    size_t first = 0; /* behind a mutex that shares the path by mistake */
+    while (first < contenders && list[first].in == ZKL_IN_LOCK_PATH)
+        first++;
+    size_t end = first;
+    while (end < contenders && list[end].in == ZKL_IN_LEASES)
+        end++;
+    size_t held = end - first;
     if (permits > 0 && held > (size_t)permits)
         held = (size_t)permits;
-    if (permits == 0 && leases > 0 && leases < contenders &&
-        is_being_asked_for(&list[leases - 1], &list[leases]))
+    if (permits == 0 && held > 0 && end < contenders &&
+        is_being_asked_for(&list[end - 1], &list[end]))
         held--;
-    for (size_t i = 0; i < held; i++)
+    for (size_t i = first; i < first + held; i++)
         list[i].role = ZKL_ENTRY_ROLE_HOLDER;
 }
 

@@ -69,13 +69,17 @@ static bool agrees(const char *path, const struct zkl_entry *e)
     return yes;
 }
 
+static int no_contender(const struct breaking *b)
+{
+    return fail(EXIT_CONFLICT,
+                "%s is not the node of a contender: zklock status shows the contenders", b->node);
+}
+
 static int break_entry(const struct breaking *b, const char *path, const struct zkl_entry *e)
 {
     char owner[DESCRIBE_SIZE];
     if (e->role == ZKL_ENTRY_ROLE_FOREIGN)
-        return fail(EXIT_CONFLICT,
-                    "%s is not the node of a contender: zklock status shows the contenders",
-                    b->node);
+        return no_contender(b);
     if (!b->yes && !agrees(path, e))
         return fail(EXIT_CONFLICT, "nothing was done");
     /* The node that the user saw, if it was seen: another one may have its path by now. */
@@ -93,6 +97,8 @@ static int with_client(const struct breaking *b)
     int code = look_up(&look, b->client, b->node, &entry), rc;
     if (code == 0)
         rc = break_entry(b, look.all[0].path, entry);
+    else if (code == ZKL_EFOREIGN)
+        rc = no_contender(b);
     else if (code == ZKL_ENONODE)
         rc = fail(EXIT_CONFLICT, "the node %s does not exist: zklock status shows the nodes",
                   b->node);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "nested.h"
 #include "say.h"
 
 enum { SESSION_MS_MIN = 100, SESSION_MS_DEFAULT = 10000, SESSION_MS_MAX = 86400000 };
@@ -130,6 +131,7 @@ int tool_options(struct tool_options *all, struct settings *settings)
     int rc = settings_complete(settings);
     *options = (struct zkl_client_options)ZKL_CLIENT_OPTIONS_INIT;
     options->servers = settings->text[SETTING_SERVERS];
+    options->owner = nested_owner(all->owner);
     if (rc == 0)
         rc = use_timeout(options, settings);
     if (rc == 0)

@@ -5,6 +5,7 @@
 
 #include <zklock/zklock.h>
 
+#include "nested.h"
 #include "secret/secret.h"
 #include "settings.h"
 
@@ -16,6 +17,7 @@ enum { CONNECT_MS = 10000, CLOSE_MS = 5000 };
 struct tool_options {
     struct zkl_client_options client;
     char credential[ZKL_SECRET_ROOM];
+    char owner[NESTED_SIZE];
 };
 
 /* Complete the settings. 0, or the exit status after a sentence. tool_options_fini is due in each

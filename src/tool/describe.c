@@ -71,5 +71,6 @@ const char *describe_age_of(const struct zkl_entry *e, char text[DESCRIBE_SIZE])
 
 const char *describe_node(const struct zkl_entry *e, const char *path)
 {
-    return e->node_path + strlen(path) + 1;
+    const char *node = e->node_path + strlen(path);
+    return node + (*node == '/'); /* none is behind "/" */
 }

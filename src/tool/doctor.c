@@ -5,14 +5,11 @@
  * first. One thread; main.c calls it. It owns the result of look.c until it has printed. */
 #include "doctor.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "args.h"
 #include "connect.h"
@@ -58,7 +55,6 @@ struct doctor {
     struct raw *raw;
     struct look look;
     struct sheet sheet;
-    char host[256];
     bool creator; /* the settings want ACLs for the creator alone */
     size_t problems;
     bool failed; /* a question got no answer */
@@ -87,30 +83,31 @@ static void found(struct doctor *d, const char *format, ...)
 
 /* --- each contender ----------------------------------------------------- */
 
-/* The processes are known only for this machine. */
-static bool process_is_gone(const struct doctor *d, const struct zkl_entry *e)
+/* What others do with a child that zklock ignores. */
+static const char *what_others_do(const struct seen *seen, const struct zkl_entry *e)
 {
-    return e->pid > 0 && e->pid <= INT32_MAX && strcmp(e->host, d->host) == 0 &&
-           kill((pid_t)e->pid, 0) != 0 && errno == ESRCH;
+    if (strncmp(describe_node(e, seen->path), "leases/", 7) == 0)
+        return "Curator counts it as a permit";
+    return peers_stops_curator(seen->inside, e) ? "Curator waits for it for ever"
+                                                : "other libraries may not";
+}
+
+static void check_foreign(struct doctor *d, const struct seen *seen, const struct zkl_entry *e)
+{
+    found(d, "%s is not a contender and does not belong here: zklock ignores it, but %s; %s",
+          describe_node(e, seen->path), what_others_do(seen, e),
+          e->children > 0 ? "what is below it needs another path"
+                          : "delete it, or move it elsewhere");
 }
 
 static void check_node(struct doctor *d, const struct seen *seen, const struct zkl_entry *e)
 {
     const char *node = describe_node(e, seen->path);
     if (e->role == ZKL_ENTRY_ROLE_FOREIGN)
-        found(d,
-              "%s is not a contender and does not belong here: zklock ignores it, but other "
-              "libraries may not; delete it, or move it elsewhere",
-              node);
+        check_foreign(d, seen, e);
     else if (e->session == 0 && !describe_is_unknown(e))
         found(d, "%s is not ephemeral and stays until it is deleted: zklock break %s", node,
               e->node_path);
-    else if (process_is_gone(d, e))
-        found(
-            d,
-            "%s belongs to pid %" PRId64
-            ", which this machine no longer has: the server removes it when its session times out",
-            node, e->pid);
 }
 
 /* Waiting is watching, for which Curator and Kazoo read the node before theirs. */
@@ -203,6 +200,22 @@ static void report_peers(struct doctor *d, const struct zkl_inspection *inside)
         found(d, "%s", conflict);
 }
 
+/* No contender is there, so the path may as well be a folder, and this is no problem. */
+static void report_stopper(struct doctor *d, const char *path, const struct zkl_inspection *inside)
+{
+    for (size_t i = 0; i < inside->count; i++) {
+        const struct zkl_entry *e = zkl_inspection_entry(inside, i);
+        if (peers_stops_curator(inside, e)) {
+            sheet_line(
+                &d->sheet, STYLE_WARNING,
+                "  %s is no contender: if Curator locks %s itself, it waits for that child for "
+                "ever",
+                describe_node(e, path), path);
+            return;
+        }
+    }
+}
+
 static void check_unknown(struct doctor *d, const struct seen *seen)
 {
     sheet_line(&d->sheet, STYLE_TITLE, "%s", seen->path);
@@ -225,8 +238,11 @@ static void check_lock(struct doctor *d, const struct seen *seen)
         check_semaphore(d, seen, &rights);
     else
         check_root(d, seen->path, &rights);
-    if (inside->count > 0)
-        report_peers(d, inside);
+    if (inside->kind == ZKL_LOCK_KIND_NONE) {
+        report_stopper(d, seen->path, inside);
+        return;
+    }
+    report_peers(d, inside);
     for (size_t i = 0; i < inside->count; i++) {
         const struct zkl_entry *e = zkl_inspection_entry(inside, i);
         check_node(d, seen, e);
@@ -275,8 +291,11 @@ static void check_servers(struct doctor *d)
 static void report_cycle(void *arg, const struct waiting *steps, size_t count)
 {
     struct doctor *d = arg;
-    found(d, "these %zu wait for each other for ever: end the wait of one with zklock break",
-          count);
+    if (count == 1)
+        found(d, "this one waits for itself for ever: end its wait with zklock break");
+    else
+        found(d, "these %zu wait for each other for ever: end the wait of one with zklock break",
+              count);
     for (size_t i = 0; i < count && i < PEOPLE_MAX; i++) {
         char owner[DESCRIBE_SIZE];
         sheet_line(&d->sheet, STYLE_PLAIN, "    %s waits for %s, node %s",
@@ -285,9 +304,21 @@ static void report_cycle(void *arg, const struct waiting *steps, size_t count)
     }
 }
 
+/* The path itself, if it has no contenders and only others are listed above. */
+static void examine_folder(struct doctor *d)
+{
+    const struct zkl_inspection *inside = NULL;
+    bool listed = d->look.count > 0 && strcmp(d->look.all[0].path, d->path) == 0;
+    if (!listed && zkl_inspect(d->client, d->path, LOOK_MS, &inside) == 0 &&
+        inside->kind == ZKL_LOCK_KIND_NONE)
+        report_stopper(d, d->path, inside);
+    zkl_inspection_free(inside);
+}
+
 static int examine(struct doctor *d, const struct screen *screen)
 {
     check_servers(d);
+    examine_folder(d);
     for (size_t i = 0; i < d->look.count; i++)
         check_lock(d, &d->look.all[i]);
     if (cycles_find(&d->look, report_cycle, d) != 0)
@@ -307,7 +338,6 @@ static int with_connections(struct doctor *d)
     screen_init(&screen, stdout);
     const char *acl = d->settings.text[SETTING_ACL];
     d->creator = acl && strcmp(acl, "creator") == 0;
-    gethostname(d->host, sizeof d->host - 1);
     int code = look_below(&d->look, d->client, d->path);
     if (code != 0)
         return fail_code(code);

@@ -10,7 +10,7 @@
 
 #include "last_run.h"
 
-enum { LOOK_MS = 10000 /* for one lock */ };
+enum { LOOK_MS = 10000 /* for one lock */, LOOK_PATH_MAX = 512 /* bytes of a lock's path */ };
 
 struct seen {
     char *path;
@@ -19,6 +19,7 @@ struct seen {
     const struct zkl_inspection *inside; /* NULL if nothing is known */
     struct last_run last;                /* RUN_NEVER until the caller asks for it */
     bool last_unread;                    /* and it could not be read */
+    bool no_record;                      /* of a last run: its folder was listed without one */
 };
 
 struct look {
@@ -27,12 +28,18 @@ struct look {
     size_t count, room;
 };
 
-/* 0: look_free is due. Else a code of the library; zkl_error_detail says more. */
+/* Both: 0: look_free is due. Else a code of the library; zkl_error_detail says more. */
 int look_below(struct look *look, struct zkl_client *client, const char *path);
+/* Only the lock at the path; for "leases" or "locks" of a semaphore, the semaphore. */
+int look_at(struct look *look, struct zkl_client *client, const char *path);
+/* Leave out what no contender holds or waits for. */
+void look_keep_busy(struct look *look);
 void look_free(struct look *look);
 
+bool seen_is_busy(const struct seen *seen);
+
 /* The lock that a contender's node belongs to, and its entry there. 0; ZKL_ENONODE if there is
- * none; else a code. look_free is due in each case. */
+ * none; ZKL_EFOREIGN: it is a part of a semaphore; else a code. look_free is due in each case. */
 int look_up(struct look *look, struct zkl_client *client, const char *node_path,
             const struct zkl_entry **entry);
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How other lock libraries interpret a path: docs/wire-format.md, applied to the children that the
- * path has now. This file judges only their names, and owns nothing. One thread; doctor.c calls
- * it. */
+ * path has now. This file judges only their names, and owns nothing. One thread; doctor.c and
+ * status_text.c call it. */
 #include "peers.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Which libraries' contenders are there, and what else. */
 struct mix {
     bool curator, kazoo, recipe;
     bool mutex, rwlock; /* of those with Curator's names */
+    bool queue;         /* whatever their names */
     bool foreign;
 };
 
@@ -24,6 +26,8 @@ static struct mix mix_of(const struct zkl_inspection *inside)
         m.curator |= curator;
         m.kazoo |= strcmp(e->peer, "kazoo") == 0;
         m.recipe |= strcmp(e->peer, "zookeeper") == 0;
+        m.queue |= e->access == ZKL_ENTRY_ACCESS_LOCK || e->access == ZKL_ENTRY_ACCESS_READ ||
+                   e->access == ZKL_ENTRY_ACCESS_WRITE;
         m.mutex |= curator && e->access == ZKL_ENTRY_ACCESS_LOCK;
         m.rwlock |=
             curator && (e->access == ZKL_ENTRY_ACCESS_READ || e->access == ZKL_ENTRY_ACCESS_WRITE);
@@ -86,11 +90,36 @@ void peer_views(struct peer_view views[PEERS], const struct zkl_inspection *insi
 
 /* --- all together ------------------------------------------------------- */
 
+bool peers_share_with_semaphore(const struct zkl_inspection *inside)
+{
+    return inside->kind == ZKL_LOCK_KIND_SEMAPHORE && mix_of(inside).queue;
+}
+
+/* Its InterProcessMutex sorts all children by what is behind the last "lock-", or by the whole
+ * name, and the first holds. Numbers only grow. */
+bool peers_stops_curator(const struct zkl_inspection *inside, const struct zkl_entry *foreign)
+{
+    static const char marker[] = "lock-";
+    const char *key = strrchr(foreign->node_path, '/') + 1;
+    int64_t last = 0;
+    for (const char *at = key; (at = strstr(at, marker)) != NULL; key = at)
+        at += sizeof marker - 1;
+    for (size_t i = 0; i < inside->count; i++) {
+        const struct zkl_entry *e = zkl_inspection_entry(inside, i);
+        last = e->sequence > last ? e->sequence : last;
+    }
+    char number[24];
+    snprintf(number, sizeof number, "%010lld", (long long)last);
+    return strcmp(key, number) < 0;
+}
+
 const char *peers_conflict(const struct zkl_inspection *inside)
 {
     struct mix m = mix_of(inside);
     if (inside->kind == ZKL_LOCK_KIND_SEMAPHORE)
-        return NULL;
+        return m.queue ? "a semaphore shares this path with a mutex or a read-write lock, and "
+                         "neither waits for the other: give one of them another path"
+                       : NULL;
     if (m.kazoo && (m.curator || m.recipe))
         return "Kazoo's names are mixed with others: Kazoo and Curator do not wait for each other "
                "and "

@@ -15,6 +15,10 @@ struct peer_view {
 };
 
 void peer_views(struct peer_view views[PEERS], const struct zkl_inspection *inside);
+/* A mutex or a read-write lock has contenders in the path of a semaphore. */
+bool peers_share_with_semaphore(const struct zkl_inspection *inside);
+/* Does this foreign child keep Curator's locks at the path out for ever? */
+bool peers_stops_curator(const struct zkl_inspection *inside, const struct zkl_entry *foreign);
 /* The conflict between the present contenders, as a sentence, or NULL. */
 const char *peers_conflict(const struct zkl_inspection *inside);
 

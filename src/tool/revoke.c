@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "args.h"
 #include "connect.h"
@@ -54,22 +55,33 @@ static int take(void *arg, int code, const char *value)
 
 /* --- asking ------------------------------------------------------------- */
 
-/* 0: the node is deleted, or the deadline had passed already and the request was made. ETIMEDOUT:
- * still there. */
-static int ask(const struct revoke *r, const char *node, int64_t deadline_ns, bool only)
+/* 0: the node is deleted. ETIMEDOUT: asked, and still there at the deadline. */
+static int ask(const struct revoke *r, const char *node, int64_t deadline_ns)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     wait.deadline_ns = deadline_ns;
     int code = zkl_revoke(r->client, node, &wait, 0);
-    bool done = code == ZKL_ENONODE || (only && code == ZKL_ETIMEDOUT);
-    return done ? 0 : code;
+    return code == ZKL_ENONODE ? 0 : code;
+}
+
+static int ask_now(const struct revoke *r, const struct zkl_entry *e)
+{
+    char owner[DESCRIBE_SIZE];
+    int code = ask(r, e->node_path, 1);
+    if (code == ZKL_ETIMEDOUT)
+        plain_print(stdout, "asked %s to release %s\n", describe_owner(e, owner), e->node_path);
+    else if (code == 0)
+        plain_print(stdout, "%s has just released %s\n", describe_owner(e, owner), e->node_path);
+    else
+        return fail_code(code);
+    return EXIT_DONE;
 }
 
 /* A repeated request does no harm, so the wait for one does not delay the next request. */
 static int wait_for(const struct revoke *r, const struct zkl_entry *e, int64_t deadline_ns)
 {
     char owner[DESCRIBE_SIZE];
-    int code = ask(r, e->node_path, deadline_ns, false);
+    int code = ask(r, e->node_path, deadline_ns);
     if (code == ZKL_ETIMEDOUT)
         return fail(EXIT_CONFLICT,
                     "%s was asked and has not released the lock: zklock break %s takes it away",
@@ -81,12 +93,9 @@ static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, 
 {
     int64_t now = zkl_now_ns();
     for (size_t i = 0; i < count; i++) {
-        char owner[DESCRIBE_SIZE];
-        int code = ask(r, asked[i]->node_path, 1, true);
-        if (code != 0)
-            return fail_code(code);
-        plain_print(stdout, "asked %s to release %s\n", describe_owner(asked[i], owner),
-                    asked[i]->node_path);
+        int rc = ask_now(r, asked[i]);
+        if (rc != EXIT_DONE)
+            return rc;
     }
     fflush(stdout);
     int rc = EXIT_DONE;
@@ -115,32 +124,61 @@ static int revoke_holders(const struct revoke *r, const struct zkl_inspection *i
     return rc;
 }
 
+static int has_no_holder(const struct revoke *r)
+{
+    plain_print(stdout, "%s has no holder\n", r->path);
+    return EXIT_DONE;
+}
+
+/* ZooKeeper removes the path of a free lock: so one that does not exist has no holder. But nothing
+ * except nodes of contenders belongs below a lock, and a contender's name is no lock's. */
+static int revoke_nothing(const struct revoke *r, const struct look *look)
+{
+    bool is_node = look->count > 0 && seen_is_busy(&look->all[0]);
+    int code = is_node ? 0 : ask(r, r->path, 1);
+    if (code == ZKL_EFOREIGN)
+        return has_no_holder(r);
+    if (code != 0)
+        return fail_code(code);
+    return fail(EXIT_CONFLICT, "the node %s does not exist: zklock status shows the nodes",
+                r->path);
+}
+
 /* No lock with a holder: so it may be a contender's node. */
 static int revoke_node(const struct revoke *r)
 {
     struct look look;
     const struct zkl_entry *entry;
-    int code = look_up(&look, r->client, r->path, &entry);
-    int rc = EXIT_DONE;
+    int code = look_up(&look, r->client, r->path, &entry), rc;
     if (code == 0 && entry->role != ZKL_ENTRY_ROLE_FOREIGN)
         rc = revoke(r, &entry, 1);
-    else if (code == 0 || code == ZKL_ENONODE)
-        plain_print(stdout, "%s has no holder\n", r->path);
+    else if (code == 0 || code == ZKL_EFOREIGN)
+        rc = has_no_holder(r);
+    else if (code == ZKL_ENONODE)
+        rc = revoke_nothing(r, &look);
     else
         rc = fail_code(code);
     look_free(&look);
     return rc;
 }
 
+static bool is_held(const struct look *look)
+{
+    const struct zkl_inspection *inside = look->all[0].inside;
+    return inside->count > 0 && zkl_inspection_entry(inside, 0)->role == ZKL_ENTRY_ROLE_HOLDER;
+}
+
+/* The path of a node may be longer than that of a lock. */
 static int with_client(const struct revoke *r)
 {
-    const struct zkl_inspection *inside;
-    int code = zkl_inspect(r->client, r->path, LOOK_MS, &inside);
+    struct look look;
+    if (strlen(r->path) > LOOK_PATH_MAX)
+        return revoke_node(r);
+    int code = look_at(&look, r->client, r->path);
     if (code != 0)
         return fail_code(code);
-    bool held = inside->count > 0 && zkl_inspection_entry(inside, 0)->role == ZKL_ENTRY_ROLE_HOLDER;
-    int rc = held ? revoke_holders(r, inside) : revoke_node(r);
-    zkl_inspection_free(inside);
+    int rc = is_held(&look) ? revoke_holders(r, look.all[0].inside) : revoke_node(r);
+    look_free(&look);
     return rc;
 }
 

@@ -16,17 +16,19 @@
 #include "screen.h"
 #include "status_text.h"
 
-enum { OPTION_JSON = 300, OPTION_WATCH };
+enum { OPTION_JSON = 300, OPTION_WATCH, OPTION_BUSY };
 
 static const char usage[] =
     "usage: zklock status [OPTION...] PATH\n"
     "\n"
-    "Show each lock at and below PATH: its kind, and its holders and waiters in the order of the "
+    "Show each lock at and below PATH (\"/\": all of them): its kind, and its holders and waiters "
+    "in the order of the "
     "queue,\n"
     "with owner, host, process, thread and age. Also show the last run that zklock run "
     "(--not-within)\n"
     "recorded: how it ended, where, how long it took, and when it began.\n"
     "\n"
+    "  --busy                     only locks that somebody holds or waits for\n"
     "  --json                     print one JSON object\n"
     "  --watch                    on a terminal: redraw every second, until ^C\n" SETTINGS_USAGE
     "  --help                     print this text\n"
@@ -34,6 +36,7 @@ static const char usage[] =
     "Exit status: 0; 64 invalid usage; 69 no server answered; 77 an ACL forbids reading.\n";
 
 static const struct option known[] = {
+    {"busy", no_argument, NULL, OPTION_BUSY},
     {"json", no_argument, NULL, OPTION_JSON},
     {"watch", no_argument, NULL, OPTION_WATCH},
     SETTINGS_OPTIONS,
@@ -43,7 +46,7 @@ static const struct option known[] = {
 struct status {
     struct settings settings;
     const char *path;
-    bool json, watch;
+    bool json, watch, busy;
     struct zkl_client *client;
     struct raw *raw; /* or NULL */
     bool no_runs;    /* the last runs can't be read over a connection that is secured */
@@ -57,6 +60,8 @@ static int take(void *arg, int code, const char *value)
         s->json = true;
     else if (code == OPTION_WATCH)
         s->watch = true;
+    else if (code == OPTION_BUSY)
+        s->busy = true;
     else
         return settings_take(&s->settings, code, value);
     return 0;
@@ -86,9 +91,11 @@ static bool open_raw(struct status *s)
 static int look_at_all(struct status *s, struct look *look)
 {
     int code = look_below(look, s->client, s->path);
+    if (code == 0 && s->busy)
+        look_keep_busy(look);
     for (size_t i = 0; code == 0 && i < look->count; i++) {
         struct seen *seen = &look->all[i];
-        if (!s->no_runs)
+        if (!s->no_runs && !seen->no_record)
             seen->last_unread = !open_raw(s) || !record_read(s->raw, seen->path, &seen->last);
     }
     return code;

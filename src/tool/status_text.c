@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "describe.h"
+#include "peers.h"
 
 static size_t count_holders(const struct zkl_inspection *inside)
 {
@@ -23,13 +24,16 @@ static size_t count_holders(const struct zkl_inspection *inside)
  * made its nodes in "leases" as well. */
 static size_t count_waiters(const struct zkl_inspection *inside)
 {
-    size_t waiters = 0, entries = 0;
+    size_t queued = 0, permits = 0, entries = 0;
     for (size_t i = 0; i < inside->count; i++) {
         const struct zkl_entry *e = zkl_inspection_entry(inside, i);
-        waiters += e->role == ZKL_ENTRY_ROLE_WAITER;
-        entries += e->role == ZKL_ENTRY_ROLE_WAITER && e->access == ZKL_ENTRY_ACCESS_ENTRY;
+        if (e->role != ZKL_ENTRY_ROLE_WAITER)
+            continue;
+        entries += e->access == ZKL_ENTRY_ACCESS_ENTRY;
+        permits += e->access == ZKL_ENTRY_ACCESS_PERMIT;
+        queued += e->access != ZKL_ENTRY_ACCESS_ENTRY && e->access != ZKL_ENTRY_ACCESS_PERMIT;
     }
-    return entries ? entries : waiters;
+    return queued + (entries ? entries : permits);
 }
 
 static void head(struct sheet *sheet, const struct seen *seen)
@@ -37,14 +41,16 @@ static void head(struct sheet *sheet, const struct seen *seen)
     const struct zkl_inspection *inside = seen->inside;
     size_t holders = count_holders(inside), waiters = count_waiters(inside);
     char permits[32] = "";
-    if (inside->permits)
+    bool mixed = peers_share_with_semaphore(inside);
+    if (inside->permits && !mixed)
         snprintf(permits, sizeof permits, " of %d", inside->permits);
     if (holders == 0 && waiters == 0)
         sheet_line(sheet, STYLE_TITLE, "%s  %s", seen->path,
                    inside->kind == ZKL_LOCK_KIND_SEMAPHORE ? "semaphore, free" : "free");
     else
         sheet_line(sheet, STYLE_TITLE, "%s  %s, %zu%s held, %zu waiting", seen->path,
-                   describe_kind(inside->kind), holders, permits, waiters);
+                   mixed ? "mutex and semaphore" : describe_kind(inside->kind), holders, permits,
+                   waiters);
 }
 
 static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl_entry *e)

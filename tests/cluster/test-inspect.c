@@ -310,6 +310,10 @@ static void data_is_told_as_what_it_is(void **state)
         {"web1 42 4711", "web1 42 4711", "web1", 42, 4711, 0},
         {"web1 42", "web1 42", "", 0, 0, 0},
         {"web1 42 4711 x", "web1 42 4711 x", "", 0, 0, 0},
+        {"web1 42 4711 under 4294967299", "web1 42 4711 under 4294967299", "web1", 42, 4711, 0},
+        {"web1 42 4711 under ", "web1 42 4711 under ", "", 0, 0, 0},
+        {"web1 42 4711 under 1x", "web1 42 4711 under 1x", "", 0, 0, 0},
+        {"web1 42 4711  under 1", "web1 42 4711  under 1", "", 0, 0, 0},
         {"web1 42 -1", "web1 42 -1", "", 0, 0, 0},
         {"web1  42 1", "web1  42 1", "", 0, 0, 0},
         {" 42 1", " 42 1", "", 0, 0, 0},
@@ -357,8 +361,9 @@ static void data_is_told_as_what_it_is(void **state)
 }
 
 /* Goal: a look reads a semaphore in Curator's layout, made by hand. As many leases hold as there are
- * permits. The rest and the inner queue wait. The look also reads one without the number, or with
- * one of the two parts only. A path that only looks like a semaphore is none. */
+ * permits. The rest and the inner queue wait. The look also reads one without the number, or
+ * without "locks". A path that only looks like a semaphore is none, and a mutex in the path of one is
+ * seen beside it. */
 static void a_semaphore_by_hand(void **state)
 {
     const char *path = cluster_path("semaphore");
@@ -406,11 +411,49 @@ static void a_semaphore_by_hand(void **state)
     make_root(below(path, "locks"), "");
     check_entries(client, path, ZKL_LOCK_KIND_NONE, "foreign - - 0 locks", "foreign - - 0 other");
     make_node(below(path, "locks/lock-0000000001"), "");
+    check_entries(client, path, ZKL_LOCK_KIND_NONE, "foreign - - 0 locks", "foreign - - 0 other");
+    make_root(below(path, "leases"), "");
     check_entries(client, path, ZKL_LOCK_KIND_SEMAPHORE,
                   "waits entry curator 1 locks/lock-0000000001", "foreign - - 0 other");
+    make_node(below(path, "leases/lock-0000000001"), "");
+    check_entries(client, path, ZKL_LOCK_KIND_NONE, "foreign - - 0 leases", "foreign - - 0 locks",
+                  "foreign - - 0 other");
+    check_ok(wire_delete_tree(raw, cluster_at(below(path, "locks"))));
+    check_ok(wire_delete_tree(raw, cluster_at(below(path, "leases"))));
+    make_root(below(path, "locks"), "");
+    make_root(below(path, "leases"), "1");
     make_node(below(path, "lock-0000000001"), "");
     check_entries(client, path, ZKL_LOCK_KIND_MUTEX, "holds lock curator 1 lock-0000000001",
-                  "foreign - - 0 locks", "foreign - - 0 other");
+                  "foreign - - 0 leases", "foreign - - 0 locks", "foreign - - 0 other");
+    make_node(below(path, "leases/" GUID "1-lease-0000000001"), "");
+    make_node(below(path, "locks/lock-0000000002"), "");
+    check_entries(client, path, ZKL_LOCK_KIND_SEMAPHORE, "holds lock curator 1 lock-0000000001",
+                  "holds permit curator 1 leases/" GUID "1-lease-0000000001",
+                  "waits entry curator 2 locks/lock-0000000002", "foreign - - 0 other");
+    cluster_free(client, NULL);
+}
+
+/* Goal: "/" can be looked at, and a child's own children are counted. */
+static void the_top_is_listed(void **state)
+{
+    const char *path = cluster_path("top");
+    struct zkl_client *client = cluster_client();
+    const struct zkl_entry *found = NULL;
+
+    (void)state;
+    make_root(path, "");
+    make_root(below(path, "one"), "");
+    make_root(below(path, "two"), "");
+    const struct zkl_inspection *inspection = inspect_lock(client, "/");
+    check_num(inspection->kind, ==, ZKL_LOCK_KIND_NONE);
+    for (size_t i = 0; i < inspection->count; i++) {
+        const struct zkl_entry *e = zkl_inspection_entry(inspection, i);
+        check_num(e->role, ==, ZKL_ENTRY_ROLE_FOREIGN);
+        found = strcmp(e->node_path, path) == 0 ? e : found;
+    }
+    check_true(found);
+    check_num(found->children, ==, 2);
+    zkl_inspection_free(inspection);
     cluster_free(client, NULL);
 }
 
@@ -418,7 +461,7 @@ static void a_semaphore_by_hand(void **state)
  * go. */
 static void a_long_queue_is_seen_whole(void **state)
 {
-    enum { MANY = 300 };
+    enum { MANY = 700 };
     const char *path = cluster_path("long");
     struct zkl_client *client = cluster_client();
     char name[80];
@@ -492,7 +535,7 @@ static void wrong_arguments_are_named(void **state)
     check_fails(zkl_inspect(client, NULL, 0, &inspection), ZKL_EINVAL, "path is NULL");
     check_fails(zkl_inspect(client, "/x", 0, NULL), ZKL_EINVAL, "inspection is NULL");
     check_fails(zkl_inspect(client, "x", 1000, &inspection), ZKL_EBADPATH, "slash");
-    check_fails(zkl_inspect(client, "/", 1000, &inspection), ZKL_EBADPATH, "root");
+    check_fails(zkl_inspect(client, "/zookeeper", 1000, &inspection), ZKL_EBADPATH, "reserves");
     check_fails(zkl_inspect(client, "/x", -1, &inspection), ZKL_EBADTIMEOUT, "-1 ms");
     check_fails(zkl_inspect(client, "/x", ZKL_TIMEOUT_MAX_MS + 1, &inspection), ZKL_EBADTIMEOUT,
                 "ms");
@@ -582,6 +625,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(nobody_is_told_as_nobody),
     cluster_test(data_is_told_as_what_it_is),
     cluster_test(a_semaphore_by_hand),
+    cluster_test(the_top_is_listed),
     cluster_test(a_long_queue_is_seen_whole),
     cluster_test(what_may_not_be_read_says_so_or_is_left_out),
     cluster_test(wrong_arguments_are_named),

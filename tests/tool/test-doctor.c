@@ -2,6 +2,7 @@
 /* zklock doctor: each thing that can be wrong is found where it is, and nowhere else. */
 #include "peek.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,11 +40,76 @@ static void foreign_children_are_found(void **state)
     tool_check(1, "1 lock, 1 problem\n", "doctor", "/foreign");
 }
 
-/* Goal: nodes that stay: one that is not ephemeral, and one of a process that is no more. */
+/* Goal: a child that Curator waits for is told from one that it does not wait for, by the names that its own
+ * sorting puts first (seen with Curator 5.4), and from one that counts as a permit; without contenders too, as
+ * nobody who gives up on the lock leaves one. */
+static void children_that_stop_curator_are_told(void **state)
+{
+    static const struct {
+        const char *name, *words;
+    } children[] = {
+        {"0-old", "Curator waits for it for ever; delete it"},
+        {"a-lock-", "Curator waits for it for ever; delete it"},
+        {"+", "Curator waits for it for ever; delete it"},
+        {"1-new", "other libraries may not; delete it"},
+        {"old", "other libraries may not; delete it"},
+        {"x-lock-y", "other libraries may not; delete it"},
+    };
+    char child[64], words[128];
+
+    (void)state;
+    check_ok(wire_create(raw, "/stop", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/stop/0-old", "", WIRE_PERSISTENT, NULL, 0));
+    tool_check(0, "  0-old is no contender: if Curator locks /stop itself, it waits for that child",
+               "doctor", "/stop");
+    check_ok(wire_delete(raw, "/stop/0-old", -1));
+    contender("/stop", LOCKED, owner_text(1));
+    for (size_t i = 0; i < sizeof children / sizeof children[0]; i++) {
+        snprintf(child, sizeof child, "/stop/%s", children[i].name);
+        snprintf(words, sizeof words,
+                 "problem: %s is not a contender and does not belong here: "
+                 "zklock ignores it, but %s",
+                 children[i].name, children[i].words);
+        check_ok(wire_create(raw, child, "", WIRE_PERSISTENT, NULL, 0));
+        tool_check(1, words, "doctor", "/stop");
+        check_ok(wire_delete(raw, child, -1));
+    }
+    check_ok(wire_create(raw, "/stop/0-old", "", WIRE_PERSISTENT, NULL, 0));
+    contender("/stop/0-old", LOCKED, owner_text(1));
+    tool_check(1, "Curator waits for it for ever; what is below it needs another path", "doctor",
+               "/stop");
+    contender("/stop-permits/leases", "lease-", owner_text(1));
+    check_ok(wire_create(raw, "/stop-permits/leases/other", "", WIRE_PERSISTENT, NULL, 0));
+    tool_check(1,
+               "leases/other is not a contender and does not belong here: zklock ignores it, but "
+               "Curator counts it as a permit",
+               "doctor", "/stop-permits");
+}
+
+/* Goal: a semaphore that shares its path with a mutex, or with readers, is named as the mistake. */
+static void a_semaphore_at_a_mutex_is_found(void **state)
+{
+    static const char *const markers[] = {LOCKED, "__READ__", "__WRIT__"};
+    char path[32], leases[48];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++) {
+        snprintf(path, sizeof path, "/both-%zu", i);
+        snprintf(leases, sizeof leases, "%s/leases", path);
+        contender(path, markers[i], owner_text(1));
+        contender(leases, "lease-", owner_text(2));
+        tool_check(1, "problem: a semaphore shares this path with a mutex or a read-write lock",
+                   "doctor", path);
+        tool_check(1, "1 lock, 1 problem\n", "doctor", path);
+    }
+}
+
+/* Goal: a node that stays is found. One whose data names a process that this machine does not have is no
+ * problem: it may be a process of a container that has this machine's name. */
 static void nodes_that_nobody_removes_are_found(void **state)
 {
     static const char stays[] = "/stays/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
-    char host[64] = "", gone[128];
+    char host[64] = "", elsewhere[128];
 
     (void)state;
     check_ok(wire_create(raw, "/stays", "", WIRE_PERSISTENT, NULL, 0));
@@ -54,10 +120,9 @@ static void nodes_that_nobody_removes_are_found(void **state)
     gethostname(host, sizeof host - 1);
     struct tool ended = tool_run("--version");
     check_num(tool_status(&ended), ==, 0);
-    snprintf(gone, sizeof gone, "%s %d 1", host, (int)ended.pid);
-    contender("/stays", LOCKED, gone);
-    tool_check(1, "which this machine no longer has", "doctor", "/stays");
-    tool_check(1, "1 lock, 1 problem\n", "doctor", "/stays");
+    snprintf(elsewhere, sizeof elsewhere, "%s %d 1", host, (int)ended.pid);
+    contender("/stays", LOCKED, elsewhere);
+    tool_check(0, "1 lock, 0 problems\n", "doctor", "/stays");
 }
 
 /* Goal: kinds of locks on one path that do not wait for each other. */
@@ -125,6 +190,88 @@ static void circles_of_waits_are_found(void **state)
     tool_check(0, "3 locks, 0 problems\n", "doctor", "/circle");
 }
 
+/* A contender of another session. */
+static void contender_of(struct wire *session, const char *root, const char *owner)
+{
+    struct wire *ours = raw;
+
+    raw = session;
+    contender(root, LOCKED, owner);
+    raw = ours;
+}
+
+/* Goal: sessions are told from each other even if their data is the same, as that of two containers of one
+ * name, or of a thread and its former session. Who waits behind such a one is in no circle; a circle of two
+ * of them is one. */
+static void one_text_of_two_sessions_is_two(void **state)
+{
+    static const char text[] = "box 1 1";
+    struct wire *other = NULL;
+
+    (void)state;
+    check_ok(wire_open(&other, zks_host(), zks_port(server, 0), SESSION_MS));
+    contender("/twins/x", LOCKED, text);
+    contender_of(other, "/twins/x", text);
+    tool_check(0, "1 lock, 0 problems\n", "doctor", "/twins");
+    contender_of(other, "/twins/y", text);
+    tool_check(0, "2 locks, 0 problems\n", "doctor", "/twins");
+    contender("/twins/y", LOCKED, text);
+    tool_check(1, "problem: these 2 wait for each other", "doctor", "/twins");
+    tool_check(1, "2 locks, 1 problem\n", "doctor", "/twins");
+    wire_close(other);
+}
+
+/* A zklock that holds the first path, whose command waits for the file "go" and then for the second path. */
+static struct tool nested(const char *outer, const char *inner)
+{
+    char script[1024];
+
+    snprintf(script, sizeof script,
+             "until [ -e '%s/go' ]; do sleep 0.1; done; exec '%s' run -w 60 %s -- true",
+             zks_dir(server), ZKLOCK, inner);
+    return tool_run("run", outer, "--", "sh", "-c", script);
+}
+
+static void go(void)
+{
+    char file[512];
+
+    snprintf(file, sizeof file, "%s/go", zks_dir(server));
+    FILE *f = fopen(file, "we");
+    check_true(f && fclose(f) == 0);
+}
+
+static void end_nested(struct tool *tool)
+{
+    kill(tool->pid, SIGTERM);
+    tool_wait(tool);
+}
+
+/* Goal: zklock run in the command of another zklock run waits on behalf of that one: a circle of two such
+ * pairs is found, and one that waits for the lock that it runs under. */
+static void nested_runs_are_one(void **state)
+{
+    (void)state;
+    struct tool first = nested("/nested/a", "/nested/b");
+    struct tool second = nested("/nested/b", "/nested/a");
+    check_wait(cluster_children("/nested/a") == 1 && cluster_children("/nested/b") == 1, WAIT_MS);
+    tool_check(0, "2 locks, 0 problems\n", "doctor", "/nested");
+    go();
+    check_wait(cluster_children("/nested/a") == 2 && cluster_children("/nested/b") == 2, WAIT_MS);
+    tool_check(1, "problem: these 2 wait for each other", "doctor", "/nested");
+    tool_check(1, "2 locks, 1 problem\n", "doctor", "/nested");
+    char host[64] = "", words[128];
+    gethostname(host, sizeof host - 1);
+    snprintf(words, sizeof words, "  waits  lock    %s pid ", host);
+    tool_check(0, words, "status", "/nested/a");
+    end_nested(&first);
+    end_nested(&second);
+    struct tool itself = nested("/nested/c", "/nested/c");
+    check_wait(cluster_children("/nested/c") == 2, WAIT_MS);
+    tool_check(1, "problem: this one waits for itself for ever", "doctor", "/nested/c");
+    end_nested(&itself);
+}
+
 /* Goal: a writer waits for all who read, not only for the last of them. */
 static void a_writer_waits_for_all_readers(void **state)
 {
@@ -183,10 +330,14 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sound_lock_has_no_problem),
         cmocka_unit_test(foreign_children_are_found),
+        cmocka_unit_test(children_that_stop_curator_are_told),
+        cmocka_unit_test(a_semaphore_at_a_mutex_is_found),
         cmocka_unit_test(nodes_that_nobody_removes_are_found),
         cmocka_unit_test(mixed_kinds_are_found),
         cmocka_unit_test(wrong_acls_are_found),
         cmocka_unit_test(circles_of_waits_are_found),
+        cmocka_unit_test(one_text_of_two_sessions_is_two),
+        cmocka_unit_test(nested_runs_are_one),
         cmocka_unit_test(a_writer_waits_for_all_readers),
         cmocka_unit_test(numbers_that_run_out_are_found),
     };

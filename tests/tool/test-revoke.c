@@ -62,6 +62,46 @@ static void wrong_calls_of_revoke_are_told(void **state)
     tool_check(0, "/ask/nowhere/at/all has no holder", "revoke", "/ask/nowhere/at/all");
 }
 
+/* Goal: a node that is not there was not asked, whatever its name, and whether its lock is there or not. */
+static void a_node_that_is_not_there_is_told(void **state)
+{
+    static const char node[] = "_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000099";
+    char path[700];
+
+    (void)state;
+    contender("/ask/some", "lock-", owner_text(1));
+    tool_check(1, "the node /ask/some/NO-SUCH does not exist", "revoke", "/ask/some/NO-SUCH");
+    snprintf(path, sizeof path, "/ask/some/%s", node);
+    tool_check(1, "does not exist: zklock status shows the nodes", "revoke", path);
+    snprintf(path, sizeof path, "/ask/none/%s", node);
+    tool_check(1, "does not exist: zklock status shows the nodes", "revoke", path);
+    contender("/ask/permits/leases", "lease-", owner_text(1));
+    tool_check(1, "does not exist", "revoke", "/ask/permits/leases/NO-SUCH");
+    check_ok(wire_create(raw, "/ask/empty", "", WIRE_PERSISTENT, NULL, 0));
+    tool_check(0, "/ask/empty has no holder", "revoke", "/ask/empty");
+    int length =
+        snprintf(path, sizeof path, "/ask/%0480d", 0); /* so that its nodes are longer than 512 */
+    check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    snprintf(path + length, sizeof path - (size_t)length, "/%s", node);
+    check_ok(wire_create(raw, path, "far", WIRE_EPHEMERAL, NULL, 0));
+    tool_check(0, "asked far to release /ask/000", "revoke", path);
+}
+
+/* Goal: all holders of a path are asked, be it those of a semaphore and a mutex that share it. The path may
+ * be that of the semaphore's own parts. */
+static void all_holders_of_a_path_are_asked(void **state)
+{
+    static const char *const paths[] = {"/ask/both", "/ask/both/leases", "/ask/both/locks"};
+
+    (void)state;
+    contender("/ask/both", "lock-", "mutex");
+    contender("/ask/both/leases", "lease-", "permit");
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        tool_check(0, " to release /ask/both/_c_", "revoke", paths[i]);
+        tool_check(0, " to release /ask/both/leases/_c_", "revoke", paths[i]);
+    }
+}
+
 /* --- break ------------------------------------------------------------------------------------- */
 
 /* Goal: on a terminal break asks, and does what the answer says. */
@@ -117,12 +157,44 @@ static void break_without_a_terminal_wants_yes(void **state)
     check_true(is_there(holds));
 }
 
+/* Goal: what is there and no contender's is called so; what is no path is a wrong call, for each command. */
+static void what_is_no_node_is_told(void **state)
+{
+    static const char *const others[] = {"/break-top", "/break-top/below", "/break-permits",
+                                         "/break-permits/leases"};
+    static const char *const commands[] = {"break", "revoke", "status", "doctor", "forget"};
+    static const char *const bad[] = {"relative", "rela/tive", "",   "/a//b", "/a/",
+                                      "/a/../b",  "/a/.",      "//", "/a/..", "/a/\x01"};
+
+    (void)state;
+    contender("/break-top/below/deep", "lock-", owner_text(1));
+    contender("/break-permits/leases", "lease-", owner_text(1));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        tool_check(1, "is not the node of a contender", "break", "--yes", others[i]);
+    tool_check(1, "the node /break-none does not exist", "break", "--yes", "/break-none");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        for (size_t c = 0; c < sizeof commands / sizeof commands[0]; c++) {
+            struct tool tool =
+                c == 0 ? tool_run("break", "--yes", bad[i]) : tool_run(commands[c], bad[i]);
+            if (tool_status(&tool) != 64)
+                fail_msg("zklock %s \"%s\": %s", commands[c], bad[i], tool_text(&tool));
+            close(tool.output);
+        }
+        struct tool run = tool_run("run", bad[i], "--", "true");
+        check_num(tool_status(&run), ==, 64);
+        close(run.output);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_holder_lets_go),
         cmocka_unit_test(who_does_not_listen_is_told_of),
         cmocka_unit_test(wrong_calls_of_revoke_are_told),
+        cmocka_unit_test(a_node_that_is_not_there_is_told),
+        cmocka_unit_test(all_holders_of_a_path_are_asked),
+        cmocka_unit_test(what_is_no_node_is_told),
         cmocka_unit_test(break_asks_on_a_terminal),
         cmocka_unit_test(another_node_at_that_path_stays),
         cmocka_unit_test(break_without_a_terminal_wants_yes),

@@ -35,6 +35,114 @@ static void locks_below_a_path_are_told(void **state)
     worked_free(&held);
 }
 
+/* Goal: "/" is everything that can be seen, the server's own nodes aside; below a chroot too. */
+static void all_locks_are_told(void **state)
+{
+    char chroot[256];
+
+    (void)state;
+    contender("/everything/a", "lock-", owner_text(1));
+    contender("/top", "lock-", owner_text(1));
+    struct tool tool = tool_run("status", "/");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(tool_says(&tool, "/everything/a  mutex, 1 held, 0 waiting\n"));
+    check_true(tool_says(&tool, "\n/top  mutex, 1 held, 0 waiting\n"));
+    check_true(!tool_says(&tool, "/zookeeper"));
+    snprintf(chroot, sizeof chroot, "%s/everything", zks_connect_string(server));
+    tool = tool_run("status", "--servers", chroot, "/");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(strncmp(tool_text(&tool), "/a  mutex, 1 held, 0 waiting\n", 29) == 0);
+    tool = tool_run("doctor", "/");
+    check_true(tool_status(&tool) <= 1 && tool_says(&tool, "/everything/a  mutex\n"));
+}
+
+/* Goal: --busy leaves out paths that nobody holds or waits for, in lines and in JSON. What can't be read, and
+ * a lock below an idle one, stay. */
+static void idle_paths_can_be_left_out(void **state)
+{
+    static const struct wire_acl nothing = {1 << 4, "world", "anyone"};
+
+    (void)state;
+    contender("/busy/held", "lock-", owner_text(1));
+    contender("/busy/permits/leases", "lease-", owner_text(1));
+    check_ok(wire_create(raw, "/busy/permits/locks", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/busy/idle", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/busy/free-permits", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/busy/free-permits/leases", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/busy/free-permits/locks", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create_acl(raw, "/busy/denied", "", WIRE_PERSISTENT, &nothing, 1, NULL, 0));
+    struct tool tool = tool_run("status", "/busy");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(tool_says(&tool, "/busy/idle  free\n"));
+    check_true(tool_says(&tool, "/busy/free-permits  semaphore, free\n"));
+    tool = tool_run("status", "--busy", "/busy");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(tool_says(&tool, "/busy/held  mutex, 1 held, 0 waiting\n"));
+    check_true(tool_says(&tool, "/busy/permits  semaphore, 1 held, 0 waiting\n"));
+    check_true(tool_says(&tool, "/busy/denied  cannot be read"));
+    check_true(!tool_says(&tool, "/busy/idle") && !tool_says(&tool, "/busy/free-permits"));
+    tool = tool_run("status", "--busy", "--json", "/busy");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(!tool_says(&tool, "/busy/idle"));
+    tool_check(0, "", "status", "--busy", "/busy/idle");
+}
+
+/* Goal: a folder of very many free paths is seen by one list of it, and not by a request for each. */
+static void many_free_paths_are_told_soon(void **state)
+{
+    enum { PATHS = 300 };
+    char path[64];
+
+    (void)state;
+    struct proxy *proxy = proxy_before(server, 0);
+    check_ok(wire_create(raw, "/many", "", WIRE_PERSISTENT, NULL, 0));
+    for (int i = 0; i < PATHS; i++) {
+        snprintf(path, sizeof path, "/many/%d", i);
+        check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    }
+    contender("/many/7", "lock-", owner_text(1));
+    check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
+    tool_check(0, "/many/299  free\n", "status", "/many");
+    check_num(proxy_counts(proxy, PROXY_CHILDREN) + proxy_counts(proxy, PROXY_CHILDREN2), <=, 3);
+    check_num(proxy_counts(proxy, PROXY_GET), <=, PATHS + 5);
+    tool_check(0, "/many/7  mutex, 1 held, 0 waiting\n", "status", "--busy", "/many");
+    check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1));
+    proxy_stop(proxy);
+}
+
+/* Goal: the parts of a semaphore are shown as that semaphore. A lock that only has the name of such a part is
+ * a lock. A mutex at the path of a semaphore hides no permit. */
+static void parts_of_a_semaphore_are_told(void **state)
+{
+    (void)state;
+    contender("/parts/leases", "lease-", "first");
+    contender("/parts/leases", "lease-", "second");
+    check_ok(wire_set(raw, "/parts/leases", "2", -1));
+    contender("/parts/locks", "lock-", "third");
+    tool_check(0, "/parts  semaphore, 2 of 2 held, 1 waiting\n  holds  permit  first", "status",
+               "/parts");
+    tool_check(0, "/parts  semaphore, 2 of 2 held, 1 waiting\n  holds  permit  first", "status",
+               "/parts/leases");
+    tool_check(0, "/parts  semaphore, 2 of 2 held, 1 waiting\n", "status", "/parts/locks");
+    contender("/parts-app/locks", "lock-", "one");
+    contender("/parts-app/other", "lock-", "two");
+    tool_check(0, "/parts-app/locks  mutex, 1 held, 0 waiting\n  holds  lock    one ", "status",
+               "/parts-app");
+    tool_check(0, "/parts-app/locks  mutex, 1 held, 0 waiting\n", "status", "/parts-app/locks");
+    contender("/parts-names/locks", "lock-", "one");
+    contender("/parts-names/leases", "lock-", "two");
+    tool_check(0, "/parts-names/leases  mutex, 1 held, 0 waiting\n", "status", "/parts-names");
+    tool_check(0, "/parts-names/locks  mutex, 1 held, 0 waiting\n", "status", "/parts-names");
+    contender("/parts-both", "lock-", "mutex");
+    contender("/parts-both/leases", "lease-", "permit");
+    tool_check(0, "/parts-both  mutex and semaphore, 2 held, 0 waiting\n", "status", "/parts-both");
+    tool_check(0, "  holds  permit  permit ", "status", "/parts-both");
+    tool_check(0, "  holds  lock    mutex ", "status", "/parts-both");
+    check_ok(wire_create(raw, "/parts-only", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/parts-only/child", "", WIRE_EPHEMERAL, NULL, 0));
+    tool_check(0, "/parts-only  free\n  other  -       session 0x", "status", "/parts-only");
+}
+
 /* --- JSON -------------------------------------------------------------------------------------- */
 
 static json_t *json_of(const char *path)
@@ -376,6 +484,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_below_a_path_are_told),
+        cmocka_unit_test(all_locks_are_told),
+        cmocka_unit_test(idle_paths_can_be_left_out),
+        cmocka_unit_test(many_free_paths_are_told_soon),
+        cmocka_unit_test(parts_of_a_semaphore_are_told),
         cmocka_unit_test(json_has_all_of_it),
         cmocka_unit_test(data_that_is_no_text_hides_nothing),
         cmocka_unit_test(paths_too_long_for_a_lock_are_told),
