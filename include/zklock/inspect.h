@@ -82,8 +82,8 @@ struct zkl_entry {
     size_t children; /* of the node itself; 0 also if not known */
 };
 
-/* One view of a lock: holders first, then waiters in the order of the queue, then foreign children by
- * name.
+/* One view of a lock: holders first, then waiters in the order of the queue, then foreign children
+ * by name.
  * The library lists the children at one moment and reads each of them just after. It omits a child
  * that is deleted in between. */
 struct zkl_inspection {
@@ -102,7 +102,8 @@ static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_insp
     return (const struct zkl_entry *)(const void *)(first + index * inspection->entries->size);
 }
 
-/* Inspect the lock at path, or list "/", where none can be. 0: the caller must free *inspection with zkl_inspection_free.
+/* Inspect the lock at path, or list "/", where none can be.
+ * 0: the caller must free *inspection with zkl_inspection_free.
  * ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ETIMEDOUT, ZKL_EDISCONNECTED, ZKL_ECLOSED,
  * ZKL_EACCES (no READ on the path, or a semaphore's parts), ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM,
  * ZKL_EFORK, ZKL_EINCALLBACK, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED. A path that does not exist is 0

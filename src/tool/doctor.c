@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "compare.h"
 #include "connect.h"
 #include "cycles.h"
 #include "ensemble.h"
@@ -53,6 +54,7 @@ struct doctor {
     const char *path;
     struct zkl_client *client;
     struct raw *raw;
+    struct compare compare;
     struct look look;
     struct sheet sheet;
     bool creator; /* the settings want ACLs for the creator alone */
@@ -281,9 +283,15 @@ static int setting_ms(const struct doctor *d, enum setting setting, int unset_ms
 static void check_servers(struct doctor *d)
 {
     struct servers servers = {.doctor = d};
+    char leader[SERVER_NAME_SIZE] = "";
     ensemble_check(d->settings.text[SETTING_SERVERS],
                    setting_ms(d, SETTING_SESSION_TIMEOUT, SESSION_MS),
-                   setting_ms(d, SETTING_TICK, 0), report_server, &servers);
+                   setting_ms(d, SETTING_TICK, 0), report_server, &servers, leader);
+    int code = compare_servers(&d->compare, d->path, leader, report_server, &servers);
+    if (code != 0) {
+        report_server(&servers, false, "what the servers show was not compared to the end:");
+        report_server(&servers, false, zkl_strerror(code));
+    }
 }
 
 /* --- all together ------------------------------------------------------- */
@@ -360,7 +368,10 @@ static int run(int argc, char **argv)
     if (rc == 0)
         rc = raw_open(&d.raw, &d.settings, CONNECT_MS, -1);
     if (rc == 0)
+        rc = compare_open(&d.compare, &d.settings);
+    if (rc == 0)
         rc = with_connections(&d);
+    compare_close(&d.compare);
     raw_close(d.raw);
     if (d.client)
         tool_disconnect(d.client);

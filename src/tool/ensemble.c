@@ -15,16 +15,17 @@
 
 #include "fourlw.h"
 
-enum { SERVERS_MAX = 32, NAME_SIZE = 300, ANSWER_SIZE = 65536, ANSWER_MS = 2000, UNKNOWN = -1 };
+enum { SERVERS_MAX = 32, ANSWER_SIZE = 65536, ANSWER_MS = 2000, UNKNOWN = -1 };
 
 struct facts {
-    char name[NAME_SIZE];        /* HOST:PORT */
+    char name[SERVER_NAME_SIZE]; /* HOST:PORT */
     char host[INET6_ADDRSTRLEN]; /* one of its addresses */
     int port;
     bool answers;
-    bool observer, follower;
+    bool observer, follower, leader;
     long tick_ms, least_ms, most_ms; /* UNKNOWN: not said */
     long observers;                  /* that hang on this server */
+    long local_sessions;
 };
 
 struct ensemble {
@@ -83,7 +84,7 @@ static bool split_name(struct facts *f, char *host, size_t size)
 static bool find(struct facts *f, char *text)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    char host[NAME_SIZE];
+    char host[SERVER_NAME_SIZE];
     bool answers = false;
     if (!split_name(f, host, sizeof host) || getaddrinfo(host, NULL, &hints, &found) != 0)
         return false;
@@ -98,35 +99,37 @@ static bool find(struct facts *f, char *text)
 static void ask(struct facts *f)
 {
     static char text[ANSWER_SIZE];
-    f->tick_ms = f->least_ms = f->most_ms = f->observers = UNKNOWN;
+    f->tick_ms = f->least_ms = f->most_ms = f->observers = f->local_sessions = UNKNOWN;
     f->answers = find(f, text);
     if (!f->answers)
         return;
     f->observer = strstr(text, "Mode: observer") != NULL;
     f->follower = strstr(text, "Mode: follower") != NULL;
+    f->leader = strstr(text, "Mode: leader") != NULL;
     if (ask_word(f, "conf", text)) {
         f->tick_ms = number_of(text, "tickTime=");
         f->least_ms = number_of(text, "minSessionTimeout=");
         f->most_ms = number_of(text, "maxSessionTimeout=");
     }
-    if (f->follower && ask_word(f, "mntr", text))
-        f->observers = number_of(text, "zk_synced_observers\t");
+    if (ask_word(f, "mntr", text)) {
+        f->observers = f->follower ? number_of(text, "zk_synced_observers\t") : UNKNOWN;
+        f->local_sessions = number_of(text, "zk_local_sessions\t");
+    }
+}
+
+bool ensemble_next(const char **servers, char name[SERVER_NAME_SIZE])
+{
+    *servers += strspn(*servers, ",");
+    size_t n = strcspn(*servers, ",/");
+    snprintf(name, SERVER_NAME_SIZE, "%.*s", (int)n, *servers);
+    *servers += n;
+    return n > 0;
 }
 
 static void ask_all(struct ensemble *e, const char *servers)
 {
-    size_t left = strcspn(servers, "/");
-    while (left > 0 && e->count < SERVERS_MAX) {
-        size_t n = strcspn(servers, ",/");
-        if (n > 0) {
-            struct facts *f = &e->all[e->count++];
-            snprintf(f->name, sizeof f->name, "%.*s", (int)n, servers);
-            ask(f);
-        }
-        n += n < left;
-        servers += n;
-        left -= n;
-    }
+    while (e->count < SERVERS_MAX && ensemble_next(&servers, e->all[e->count].name))
+        ask(&e->all[e->count++]);
 }
 
 /* --- judging ------------------------------------------------------------ */
@@ -216,7 +219,19 @@ static void check_observers(struct ensemble *e, const struct facts *f)
              f->name);
 }
 
-void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn fn, void *arg)
+/* Local sessions: a leader does not know them, so it lets a session's writes pass that has ended at its
+ * server. */
+static void check_local(struct ensemble *e, const struct facts *f)
+{
+    if (f->local_sessions > 0)
+        tell(e, true,
+             "%s has local sessions, and a hold's window may outlast one: remove "
+             "localSessionsEnabled from the zoo.cfg of all servers",
+             f->name);
+}
+
+void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn fn, void *arg,
+                    char leader[SERVER_NAME_SIZE])
 {
     struct ensemble e = {.session_ms = session_ms, .said_tick_ms = tick_ms, .tell = fn, .arg = arg};
     ask_all(&e, servers);
@@ -225,5 +240,8 @@ void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_f
         check_tick(&e, &e.all[i]);
         check_same(&e, &e.all[i]);
         check_observers(&e, &e.all[i]);
+        check_local(&e, &e.all[i]);
+        if (e.all[i].leader)
+            strcpy(leader, e.all[i].name);
     }
 }

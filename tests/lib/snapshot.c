@@ -139,10 +139,15 @@ static void skip_head(struct image *im)
     }
 }
 
-/* Go through all nodes, up to the seal. The place of the path's cversion, or NULL. */
-static unsigned char *find_counter(struct image *im, const char *path)
+/* A node's path, and its Stat behind it. */
+struct found {
+    unsigned char *path, *stat;
+};
+
+/* Go through all nodes, up to the seal. Both are NULL if the path is not there. */
+static struct found find(struct image *im, const char *path)
 {
-    unsigned char *found = NULL;
+    struct found found = {NULL, NULL};
     const unsigned char *unused;
 
     skip_head(im);
@@ -157,9 +162,9 @@ static unsigned char *find_counter(struct image *im, const char *path)
         stat = skip(im, STAT_SIZE);
         if (stat != NULL && name != NULL && (size_t)n == strlen(path) &&
             memcmp(name, path, (size_t)n) == 0)
-            found = stat + CVERSION_AT;
+            found = (struct found){im->data + (name - im->data), stat};
     }
-    return im->failed ? NULL : found;
+    return im->failed ? (struct found){NULL, NULL} : found;
 }
 
 static uint32_t adler32(const unsigned char *data, size_t n)
@@ -176,51 +181,70 @@ static uint32_t adler32(const unsigned char *data, size_t n)
 
 /* --- what callers want ------------------------------------------------------------------------ */
 
-/* Load the newest snapshot, check it, and find the path's counter in it. im->at is at the seal
- * then. */
-static int open_image(struct image *im, const char *data_dir, const char *path,
-                      unsigned char **counter, char *err, size_t size)
+/* Load the newest snapshot, check it, and find the path in it. im->at is at the seal then. */
+static int open_image(struct image *im, const char *data_dir, const char *path, struct found *found,
+                      char *err, size_t size)
 {
     memset(im, 0, sizeof *im);
     if (find_newest(data_dir, im->file, sizeof im->file) != 0)
         return fail(err, size, "no snapshot in it: the server was never started", data_dir);
     if (load(im) != 0)
         return fail(err, size, strerror(errno), im->file);
-    *counter = find_counter(im, path);
+    *found = find(im, path);
     if (im->failed || im->n - im->at < 13)
         return fail(err, size, "not understood", im->file);
     if (bytes_get64(im->data + im->at) != (int64_t)adler32(im->data, im->at))
         return fail(err, size, "its checksum is wrong", im->file);
     if (im->n - im->at != 13)
         return fail(err, size, "more is behind its seal; see no_digest", im->file);
-    if (*counter == NULL)
+    if (found->stat == NULL)
         return fail(err, size, "not in the newest snapshot: restart the server once more", path);
     return 0;
 }
 
+static int close_image(struct image *im, char *err, size_t size)
+{
+    bytes_put64(im->data + im->at, (int64_t)adler32(im->data, im->at));
+    return store(im) == 0 ? 0 : fail(err, size, strerror(errno), im->file);
+}
+
 int snap_get_counter(const char *data_dir, const char *path, int32_t *next, char *err, size_t size)
 {
-    unsigned char *counter;
+    struct found found;
     struct image im;
-    int rc = open_image(&im, data_dir, path, &counter, err, size);
+    int rc = open_image(&im, data_dir, path, &found, err, size);
 
     if (rc == 0)
-        *next = bytes_get32(counter);
+        *next = bytes_get32(found.stat + CVERSION_AT);
     free(im.data);
     return rc;
 }
 
 int snap_set_counter(const char *data_dir, const char *path, int32_t next, char *err, size_t size)
 {
-    unsigned char *counter;
+    struct found found;
     struct image im;
-    int rc = open_image(&im, data_dir, path, &counter, err, size);
+    int rc = open_image(&im, data_dir, path, &found, err, size);
 
     if (rc == 0) {
-        bytes_put32(counter, next);
-        bytes_put64(im.data + im.at, (int64_t)adler32(im.data, im.at));
-        if (store(&im) != 0)
-            rc = fail(err, size, strerror(errno), im.file);
+        bytes_put32(found.stat + CVERSION_AT, next);
+        rc = close_image(&im, err, size);
+    }
+    free(im.data);
+    return rc;
+}
+
+int snap_rename(const char *data_dir, const char *path, const char *renamed, char *err, size_t size)
+{
+    struct found found;
+    struct image im;
+    int rc = open_image(&im, data_dir, path, &found, err, size);
+
+    if (rc == 0 && strlen(path) != strlen(renamed))
+        rc = fail(err, size, "another length", renamed);
+    if (rc == 0) {
+        memcpy(found.path, renamed, strlen(renamed));
+        rc = close_image(&im, err, size);
     }
     free(im.data);
     return rc;

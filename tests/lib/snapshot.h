@@ -14,5 +14,9 @@
 int snap_set_counter(const char *data_dir, const char *path, int32_t next, char *err, size_t size);
 /* The number that the next sequential child gets, as in the newest snapshot. 0 or -1 as above. */
 int snap_get_counter(const char *data_dir, const char *path, int32_t *next, char *err, size_t size);
+/* Give a node another path of the same length: that server then shows a node that no other has, and lacks one
+ * that all others have. */
+int snap_rename(const char *data_dir, const char *path, const char *renamed, char *err,
+                size_t size);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "net.h"
+#include "snapshot.h"
 
 static struct zks *ensemble;
 
@@ -136,6 +137,84 @@ static void observer_masters_are_found(void **state)
     tool_check(1, " is an observer master: ", "doctor", "/not/there");
 }
 
+/* Goal: the doctor warns of local sessions, which show as its own ones are such. */
+static void local_sessions_are_found(void **state)
+{
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3, .cfg_extra = "localSessionsEnabled=true"});
+    tool_check(1,
+               " has local sessions, and a hold's window may outlast one: remove "
+               "localSessionsEnabled",
+               "doctor", "/not/there");
+    tool_check(1, "1 lock, 3 problems\n", "doctor", "/not/there");
+}
+
+/* --- a follower with data of its own ----------------------------------------------------------- */
+
+#define NODE "/apart/lock/_c_01234567-89ab-4def-8123-456789abcdef-lock-000000000"
+
+static int make_holder(struct wire **leader)
+{
+    int node = zks_wait_leader(ensemble, ZKS_READY_MS);
+
+    check_num(node, >=, 0);
+    check_ok(wire_open(leader, zks_host(), zks_port(ensemble, (size_t)node), SESSION_MS));
+    check_ok(wire_create(*leader, "/apart", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(*leader, "/apart/lock", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(*leader, NODE "1", "holder", WIRE_EPHEMERAL, NULL, 0));
+    return (node + 1) % 3;
+}
+
+/* The follower comes back with another name for that node. Without data it writes what the leader sends as a
+ * snapshot. */
+static void set_apart(size_t follower)
+{
+    char err[512] = "";
+
+    check_ok(zks_stop_node(ensemble, follower));
+    check_ok(zks_wipe_node(ensemble, follower));
+    check_ok(zks_start_node(ensemble, follower));
+    check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
+    check_ok(zks_stop_node(ensemble, follower));
+    if (snap_rename(zks_data_dir(ensemble, follower), NODE "1", NODE "0", err, sizeof err) != 0)
+        fail_msg("%s", err);
+    check_ok(zks_start_node(ensemble, follower));
+    check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
+}
+
+/* Goal: a follower that shows a node that the leader does not have, and lacks one that it has
+ * (ZOOKEEPER-4837, -5010), is named with both. Those who would ask or delete that node are told what is so, and
+ * soon. */
+static void a_follower_with_data_of_its_own_is_found(void **state)
+{
+    struct wire *leader;
+    char words[256];
+
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3, .no_digest = true});
+    size_t follower = (size_t)make_holder(&leader);
+    tool_check(0, " 0 problems\n", "doctor", "/apart/lock");
+    set_apart(follower);
+    snprintf(words, sizeof words, "problem: %s shows the node " NODE "0 of holder, and 127.0.0.1:",
+             zks_address(ensemble, follower));
+    tool_check(1, words, "doctor", "/apart");
+    tool_check(1,
+               ", which leads, does not have it: clients of the former may wait behind it for ever",
+               "doctor", "/apart");
+    snprintf(words, sizeof words,
+             " shows the node " NODE
+             "1 of holder, and %s does not have it: clients of the latter do "
+             "not wait for it",
+             zks_address(ensemble, follower));
+    tool_check(1, words, "doctor", "/");
+    check_ok(setenv("ZKLOCK_SERVERS", zks_address(ensemble, follower), 1));
+    tool_check(70, "that server has data of its own", "revoke", "/apart/lock");
+    tool_check(70, "that server has data of its own", "revoke", "--within", "5", NODE "0");
+    tool_check(70, "that server has data of its own", "break", "--yes", NODE "0");
+    check_ok(wire_delete(leader, NODE "1", -1));
+    wire_close(leader);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +224,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(a_server_at_an_ipv6_address_is_asked, end),
         cmocka_unit_test_teardown(servers_that_do_not_tell_are_named, end),
         cmocka_unit_test_teardown(observer_masters_are_found, end),
+        cmocka_unit_test_teardown(local_sessions_are_found, end),
+        cmocka_unit_test_teardown(a_follower_with_data_of_its_own_is_found, end),
     };
 
     return TOOL_MAIN(argc, argv, "tool servers", tests);
