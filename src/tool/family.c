@@ -236,3 +236,55 @@ void family_kill(pid_t group, pid_t child, int *status)
         family_signal(group, SIGKILL);
     }
 }
+
+/* --- who has got a signal ------------------------------------------------ */
+
+/* A file of /proc/PID, the caller's to free; NULL: it cannot be read. */
+static char *read_proc(pid_t pid, const char *file)
+{
+    char name[64], *text = NULL;
+    size_t size = 0;
+    snprintf(name, sizeof name, "/proc/%d/%s", (int)pid, file);
+    FILE *from = fopen(name, "re");
+    ssize_t n = from ? getdelim(&text, &size, '\0', from) : -1;
+    if (from)
+        fclose(from);
+    if (n >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static bool is_in_our_cgroup(pid_t pid)
+{
+    char *ours = read_proc(getpid(), "cgroup"), *its = read_proc(pid, "cgroup");
+    bool same = !ours || !its || strcmp(ours, its) == 0;
+    free(ours);
+    free(its);
+    return same;
+}
+
+/* A line such as "SigCgt:\t0000000000004000". */
+static bool has_signal(const char *status, const char *set, int signal)
+{
+    const char *line = strstr(status, set);
+    return line && (strtoull(line + strlen(set), NULL, 16) >> (signal - 1) & 1);
+}
+
+static bool would_live(pid_t pid, int signal)
+{
+    char *status = read_proc(pid, "status");
+    bool lives = !status || strstr(status, "\nCoreDumping:\t1") ||
+                 has_signal(status, "\nSigBlk:", signal) ||
+                 has_signal(status, "\nSigIgn:", signal) || has_signal(status, "\nSigCgt:", signal);
+    free(status);
+    return lives;
+}
+
+bool family_can_have_got(pid_t pid, int signal)
+{
+    struct process process;
+    if (!look_at(pid, &process) || process.dead)
+        return true;
+    return is_in_our_cgroup(pid) && would_live(pid, signal);
+}

@@ -20,4 +20,8 @@ bool family_in_group(pid_t group, pid_t except);
  * waitpid says of child, if it ends in here. */
 void family_kill(pid_t group, pid_t child, int *status);
 
+/* Can that process have got this signal, which another one of our control group got some time ago?
+ * Not if the process belongs to a different one, or if it lives though it would have ended. */
+bool family_can_have_got(pid_t pid, int signal);
+
 #endif

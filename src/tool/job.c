@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * zklock's side of a command that runs under a guard: it starts the command, passes signals and the
- * terminal on to it, and ends it. It owns the pipe to the guard, and the anchor of the command's
- * process group. One thread; run.c calls it. */
+ * terminal on to it, and ends it. It owns the sockets to guard and anchor. One
+ * thread beside the reaper's; run.c calls it. */
 #include "job.h"
 
 #include <errno.h>
@@ -12,11 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "family.h"
 #include "launch.h"
 #include "say.h"
 #include "signals.h"
-#include "syscalls.h"
+
+/* How long the anchor may take to answer. */
+enum { ANSWER_MS = 1000 };
 
 /* --- start --------------------------------------------------------------- */
 
@@ -33,31 +36,6 @@ static pid_t start_guard(const int sockets[2], const int go[2], char **argv)
     return pid;
 }
 
-static void be_anchor(pid_t group) __attribute__((noreturn));
-static void be_anchor(pid_t group)
-{
-    sigset_t before;
-    signals_block_all(&before);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, "zklock-anchor");
-    setpgid(0, group);
-    sys_close_from(0);
-    if (chdir("/") == 0)
-        pause();
-    for (;;)
-        pause();
-}
-
-static pid_t start_anchor(pid_t group)
-{
-    pid_t pid = fork();
-    if (pid == 0)
-        be_anchor(group);
-    if (pid > 0)
-        setpgid(pid, group);
-    return pid;
-}
-
 static int start_processes(struct job *job, char **argv)
 {
     int sockets[2], go[2];
@@ -71,13 +49,12 @@ static int start_processes(struct job *job, char **argv)
     if (job->guard < 0 || recv(job->socket, &ready, sizeof ready, 0) != sizeof ready)
         return -1;
     job->group = ready.value;
-    job->anchor = start_anchor(job->group);
-    return job->anchor < 0 ? -1 : 0;
+    return anchor_start(&job->anchor, job->group, argv) ? 0 : -1;
 }
 
 int job_start(struct job *job, char **argv)
 {
-    *job = (struct job){.socket = -1, .go = -1, .terminal = {.fd = -1}};
+    *job = (struct job){.socket = -1, .go = -1, .anchor.socket = -1, .terminal = {.fd = -1}};
     if (!family_can_look())
         return fail(EXIT_SYSTEM,
                     "/proc does not show this process, so zklock could not end the command in "
@@ -145,6 +122,61 @@ void job_signal(struct job *job, int signal)
     kill(-job->group, signal);
 }
 
+void job_sent(struct job *job, const struct sent *sent)
+{
+    bool at_once = !signals_count(sent->number) || sent->by_kernel || job->anchor.socket < 0;
+    if (at_once || !passing_ours(&job->passing, sent->number, sent->sender, boot_ns()))
+        job_signal(job, sent->number);
+}
+
+/* The anchor may have got what the command did not, from a killer that takes every process of one
+ * program or one control group: the command's own state counts more. */
+static void pass_until(struct job *job, int64_t due_ns)
+{
+    struct passing_one one;
+    while (passing_take(&job->passing, due_ns, &one)) {
+        if (!one.to_all || !family_can_have_got(job->group, one.number))
+            job_signal(job, one.number);
+    }
+    job->asked_ns = 0;
+}
+
+static void hear_anchor(struct job *job)
+{
+    struct heard heard;
+    while (anchor_hear(&job->anchor, &heard)) {
+        if (heard.number)
+            passing_anchors(&job->passing, heard.number, heard.time_ns);
+        else
+            pass_until(job, job->asked_ns);
+    }
+}
+
+/* A machine that is busy may keep the anchor from hearing its signals, so it is asked first. One
+ * that does not answer was stopped or killed. */
+void job_pass(struct job *job, int64_t began_ns)
+{
+    int64_t now = boot_ns(), due = passing_due_ns(&job->passing);
+    passing_looks(&job->passing, began_ns);
+    hear_anchor(job);
+    if (due == 0 || due > now)
+        return;
+    if (job->asked_ns ? now >= job->asked_ns + ANSWER_MS * MS_NS : !anchor_ask(&job->anchor))
+        pass_until(job, now);
+    else if (job->asked_ns == 0)
+        job->asked_ns = now;
+}
+
+int job_pass_ms(const struct job *job, int timeout_ms)
+{
+    int64_t due = passing_due_ns(&job->passing);
+    if (due == 0)
+        return timeout_ms;
+    int64_t left_ns = (job->asked_ns ? job->asked_ns + ANSWER_MS * MS_NS : due) - boot_ns();
+    int64_t left_ms = left_ns > 0 ? left_ns / MS_NS + 1 : 0;
+    return left_ms < timeout_ms ? (int)left_ms : timeout_ms;
+}
+
 /* No shell exists that would continue our group, so our group does not stop. Nor does the command:
  * without the anchor the kernel would not have stopped it either. A command that was stopped from
  * outside must be continued from outside, too. */
@@ -178,7 +210,7 @@ void job_kill(struct job *job)
 {
     int ignored;
     family_kill(job->group, job->guard, &ignored);
-    job->guard = job->anchor = 0;
+    job->guard = job->anchor.pid = 0;
 }
 
 static void reap(pid_t pid)
@@ -199,7 +231,7 @@ void job_end(struct job *job, bool restore)
     if (job->socket >= 0)
         close(job->socket);
     reap(job->guard);
-    if (job->anchor > 0)
-        kill(job->anchor, SIGKILL);
-    reap(job->anchor);
+    if (job->anchor.pid > 0)
+        kill(job->anchor.pid, SIGKILL);
+    reap(job->anchor.pid);
 }

@@ -3,9 +3,7 @@
  * signals and the terminal on to it, and ends it.
  *
  * Processes:  zklock --+-- guard (session of its own) --- command --- ...
- *                      +-- anchor, in the command's group
- * The anchor does nothing. Without it the command's group would have no parent in its session, and
- * the kernel lets no terminal stop such a group. */
+ *                      +-- anchor, in the command's group (anchor.h) */
 #ifndef ZKLOCK_TOOL_JOB_H
 #define ZKLOCK_TOOL_JOB_H
 
@@ -13,13 +11,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "anchor.h"
 #include "guard.h"
+#include "passing.h"
+#include "signals.h"
 #include "terminal.h"
 
 struct job {
     int socket; /* to the guard */
     int go;     /* to the command that waits */
-    pid_t guard, anchor, group;
+    pid_t guard, group;
+    struct anchor anchor;
+    struct passing passing;
+    int64_t asked_ns;  /* when the anchor was asked, or 0: no answer is awaited */
     bool told_to_stop; /* by a SIGTSTP to zklock, and not to go on since */
     struct terminal terminal;
 };
@@ -36,8 +40,15 @@ bool job_order(struct job *job, const struct order *order);
  * set. */
 int job_receive(struct job *job, struct report *report);
 
-/* A signal that is passed on was sent to zklock. */
+/* To the command's group. */
 void job_signal(struct job *job, int signal);
+/* A signal that is passed on was sent to zklock: the group gets it, but not a second time if the
+ * killer sent it to all. Call job_pass behind it. */
+void job_sent(struct job *job, const struct sent *sent);
+/* Pass on what is due; zklock's signals were read from began_ns on. */
+void job_pass(struct job *job, int64_t began_ns);
+/* job_pass must be called within that time, or the given one if that is shorter. */
+int job_pass_ms(const struct job *job, int timeout_ms);
 /* The command was stopped: give it the terminal if it needs that, or stop zklock as well; without a
  * terminal continue the command. */
 void job_stopped(struct job *job, int signal);

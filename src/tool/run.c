@@ -99,8 +99,11 @@ static void report_events(struct run *run)
 
 static void pass_signals(struct run *run)
 {
-    for (int number; (number = signals_next(&run->signals)) != 0;)
-        job_signal(&run->job, number);
+    struct sent sent;
+    int64_t began_ns = boot_ns();
+    while (signals_read(run->signals.passed_on, &sent))
+        job_sent(&run->job, &sent);
+    job_pass(&run->job, began_ns);
 }
 
 /* True if that was the last one. */
@@ -146,11 +149,12 @@ static int watch(struct run *run)
     bool over = false;
     int rc = 0;
     while (!over) {
-        int timeout_ms = report_window(run);
+        int timeout_ms = job_pass_ms(&run->job, report_window(run));
         struct pollfd from[] = {{.fd = run->job.socket, .events = POLLIN},
                                 {.fd = run->signals.passed_on, .events = POLLIN},
-                                {.fd = run->claim.events, .events = POLLIN}};
-        poll(from, 3, timeout_ms);
+                                {.fd = run->claim.events, .events = POLLIN},
+                                {.fd = run->job.anchor.socket, .events = POLLIN}};
+        poll(from, 4, timeout_ms);
         report_events(run);
         pass_signals(run);
         rc = hear_guard(run, &over);
@@ -377,7 +381,7 @@ static int with_job(struct run *run)
 static int run_under_lock(int argc, char **argv)
 {
     struct run run = {0};
-    signals_survive_broken_pipes();
+    signals_survive_failed_writes();
     int rc = run_options_parse(&run.options, argc, argv);
     if (rc == 0)
         rc = job_start(&run.job, run.options.command);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signals to zklock run. While it waits for its lock, a signal that would end it sets the cancel
+ * Signals to the programs. Those that end a program end ours, from the first line of main on. zklock
+ * run is different: while it waits for its lock, a signal that would end it sets the cancel
  * object, so that it first gives up its place in the queue. With the lock it blocks all signals and
  * reads them from descriptors: those that came before the command began still end zklock, later
  * ones are passed on to the command. One variable keeps the caught signal. The handler writes it,
- * or the one thread that reads the descriptors once the handler runs no more. run.c, job.c and the
- * guard call this file. */
+ * or the one thread that reads the descriptors once the handler runs no more. main.c, run.c, job.c,
+ * the anchor and the guard call this file. */
 #include "signals.h"
 
 #include <stddef.h>
@@ -16,8 +17,13 @@
 
 #include <zklock/zklock.h>
 
-static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
-                                SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+/* What a process is told of itself, and what nothing can catch. */
+static const int not_passed_on[] = {SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE,
+                                    SIGSEGV, SIGSYS,  SIGPIPE, SIGXFSZ, SIGCHLD,
+                                    SIGURG,  SIGTTIN, SIGTTOU, SIGKILL, SIGSTOP};
+
+/* Twice is the same as once. The others end a process that does not catch them. */
+static const int idempotent[] = {SIGCONT, SIGTSTP, SIGWINCH};
 
 static struct zkl_cancel *volatile cancelled;
 static volatile sig_atomic_t caught;
@@ -98,11 +104,22 @@ int signals_open_children(void)
     return open_set(&set);
 }
 
+bool signals_read(int fd, struct sent *sent)
+{
+    struct signalfd_siginfo info;
+    if (read(fd, &info, sizeof info) != sizeof info)
+        return false;
+    *sent = (struct sent){.number = (int)info.ssi_signo,
+                          .sender = (pid_t)info.ssi_pid,
+                          .by_kernel = info.ssi_code == SI_KERNEL};
+    return true;
+}
+
 /* The next one's number, or 0. */
 static int read_one(int fd)
 {
-    struct signalfd_siginfo info;
-    return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+    struct sent sent;
+    return signals_read(fd, &sent) ? sent.number : 0;
 }
 
 void signals_drain(int fd)
@@ -113,9 +130,24 @@ void signals_drain(int fd)
 
 /* --- of zklock run ------------------------------------------------------- */
 
-static bool ends_us(int number)
+static bool is_one_of(int number, const int *numbers, size_t n)
 {
-    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+    for (size_t i = 0; i < n; i++) {
+        if (numbers[i] == number)
+            return true;
+    }
+    return false;
+}
+
+bool signals_count(int number)
+{
+    return !is_one_of(number, idempotent, sizeof idempotent / sizeof idempotent[0]);
+}
+
+/* SIGUSR1 and SIGUSR2 are for the command, which can't have them yet. They are dropped. */
+static bool ends_early(int number)
+{
+    return signals_count(number) && number != SIGUSR1 && number != SIGUSR2;
 }
 
 static bool is_ignored(int number)
@@ -124,28 +156,40 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-static void on_broken_pipe(int number)
+static void on_failed_write(int number)
 {
     (void)number;
 }
 
-/* A handler, as that is not passed on to the command: it gets the signal's default. */
-void signals_survive_broken_pipes(void)
+static void handle(int number, void (*handler)(int), int flags)
 {
-    struct sigaction action = {.sa_handler = on_broken_pipe, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     sigemptyset(&action.sa_mask);
-    if (!is_ignored(SIGPIPE))
-        sigaction(SIGPIPE, &action, NULL);
+    if (!is_ignored(number))
+        sigaction(number, &action, NULL);
 }
 
-/* The signals that are passed on: all, or only those that end us. */
-static sigset_t not_ignored(bool all)
+/* A handler, as that is not passed on to the command: it gets the signal's default. */
+void signals_survive_failed_writes(void)
+{
+    handle(SIGPIPE, on_failed_write, SA_RESTART);
+    handle(SIGXFSZ, on_failed_write, SA_RESTART);
+}
+
+static bool any(int number)
+{
+    return number > 0;
+}
+
+/* The signals that are passed on, as far as that is true of them. */
+static sigset_t not_ignored(bool (*is_wanted)(int number))
 {
     sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++) {
-        if ((all || ends_us(passed_on[i])) && !is_ignored(passed_on[i]))
-            sigaddset(&set, passed_on[i]);
+    sigfillset(&set);
+    for (int number = 1; number < NSIG; number++) {
+        if (is_one_of(number, not_passed_on, sizeof not_passed_on / sizeof not_passed_on[0]) ||
+            !is_wanted(number) || is_ignored(number))
+            sigdelset(&set, number);
     }
     return set;
 }
@@ -158,26 +202,24 @@ static void on_signal(int number)
 
 void signals_catch(struct zkl_cancel *cancel)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigset_t ending = not_ignored(false);
-    sigemptyset(&action.sa_mask);
+    sigset_t ending = not_ignored(signals_count);
     cancelled = cancel;
-    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++) {
-        if (sigismember(&ending, passed_on[i]))
-            sigaction(passed_on[i], &action, NULL);
+    for (int number = 1; number < NSIG; number++) {
+        if (sigismember(&ending, number) == 1)
+            handle(number, on_signal, 0);
     }
 }
 
 void signals_hold_back(void)
 {
-    sigset_t set = not_ignored(true);
+    sigset_t set = not_ignored(any);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     cancelled = NULL; /* the handler runs no more: its owner may free it */
 }
 
 bool signals_open(struct signals *signals)
 {
-    sigset_t all = not_ignored(true), ending = not_ignored(false);
+    sigset_t all = not_ignored(any), ending = not_ignored(ends_early);
     signals->passed_on = open_set(&all);
     signals->ending = open_set(&ending);
     return signals->passed_on >= 0 && signals->ending >= 0;
@@ -199,7 +241,7 @@ bool signals_take_early(const struct signals *signals)
 {
     bool stop = false, go_on = false;
     for (int number; (number = read_one(signals->passed_on)) != 0;) {
-        if (ends_us(number))
+        if (ends_early(number))
             caught = number;
         stop = stop || number == SIGTSTP;
         go_on = go_on || number == SIGCONT;
@@ -207,9 +249,11 @@ bool signals_take_early(const struct signals *signals)
     return stop && !go_on;
 }
 
-int signals_next(const struct signals *signals)
+int signals_open_counted(void)
 {
-    return read_one(signals->passed_on);
+    sigset_t counted = not_ignored(signals_count);
+    signals_block_all(NULL);
+    return open_set(&counted);
 }
 
 void signals_stop_group(void)
@@ -227,4 +271,14 @@ void signals_die_by(int number)
     raise(number);
     unblock(number);
     _exit(128 + number); /* a signal that ends no process by default */
+}
+
+/* --- of each program ------------------------------------------------------ */
+
+void signals_end_us(void)
+{
+    handle(SIGHUP, signals_die_by, 0);
+    handle(SIGINT, signals_die_by, 0);
+    handle(SIGQUIT, signals_die_by, 0);
+    handle(SIGTERM, signals_die_by, 0);
 }

@@ -5,8 +5,15 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct zkl_cancel;
+
+/* --- of each program ------------------------------------------------------ */
+
+/* Call it first in main: signals that end a program end this one, also as process 1 of a container,
+ * where the kernel drops each signal that no handler waits for. */
+void signals_end_us(void);
 
 /* --- of the calling thread ----------------------------------------------- */
 
@@ -33,15 +40,22 @@ void signals_drain(int fd);
 
 /* --- of zklock run ------------------------------------------------------- */
 
-/* Signals that were ignored when zklock was called, by nohup or in the background, stay ignored and
+/* All that a process can be sent is passed on, except what reports a fault of its own, a failed
+ * write, a child, or the use of the terminal. Signals that were ignored when zklock was called, by nohup or in the background, stay ignored and
  * are not passed on. */
 struct signals {
     int passed_on; /* a descriptor: of all that the command gets */
-    int ending;    /* of those among them that end zklock */
+    int ending;    /* of those among them that end zklock before the command begins */
 };
 
-/* A closed standard error is no reason to end the command. */
-void signals_survive_broken_pipes(void);
+struct sent {
+    int number;
+    pid_t sender;
+    bool by_kernel; /* by the terminal, or a timer */
+};
+
+/* A closed or full standard error is no reason to end the command. */
+void signals_survive_failed_writes(void);
 
 /* A signal that would end us sets the cancel object instead. */
 void signals_catch(struct zkl_cancel *cancel);
@@ -57,8 +71,12 @@ int signals_catch_now(const struct signals *signals);
 /* Signals that came before the command began: they are caught, or dropped, except a request to
  * stop. True: the command must be stopped immediately. */
 bool signals_take_early(const struct signals *signals);
-/* The next one for the command, or 0. */
-int signals_next(const struct signals *signals);
+/* The next one of a descriptor. False: there is none. */
+bool signals_read(int fd, struct sent *sent);
+/* Does it matter to the command how often it gets this one? */
+bool signals_count(int number);
+/* All are blocked; a descriptor for those that signals_count is true of, or -1. */
+int signals_open_counted(void);
 
 /* Stop our whole group, as ^Z does: the shell that waits for it may wait for another process of it.
  * Returns when the group continues. Without a shell that could continue it, the kernel does not

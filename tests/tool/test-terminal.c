@@ -187,6 +187,34 @@ static void ctrl_c_ends_both(void **state)
     worked_free(&worked);
 }
 
+/* Goal: the command gets each ^C once: where it has the terminal, and where zklock's group has it and passes it
+ * on, as in a pipeline, and with an input of its own. */
+static void each_ctrl_c_comes_once(void **state)
+{
+    static const struct {
+        const char *before, *behind;
+    } lines[] = {
+        {"exec", ""}, {"", "; exit 5"}, {"trap : INT;", "| cat; exit 5"}, {"exec", "</dev/null"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct worked worked = worked_new();
+        struct shell shell = shell_run("%s $zklock run %s -- $work %s 0 count %s", lines[i].before,
+                                       cluster_path("each-ctrl-c"), worked.name, lines[i].behind);
+        worked_wait(&worked, 1);
+        for (int n = 1; n <= 20; n++) {
+            type(&shell, CTRL_C);
+            check_wait(atomic_load(&worked.shared->signals[SIGINT]) == n, WAIT_MS);
+        }
+        check_ok(kill(atomic_load(&worked.shared->pid), SIGTERM));
+        int status = news(&shell);
+        check_true(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+        check_num(atomic_load(&worked.shared->signals[SIGINT]), ==, 20);
+        shell_end(&shell);
+        worked_free(&worked);
+    }
+}
+
 /* Goal: ^Z stops the command and zklock, so that the shell has its terminal again; the foreground
  * brings both back, and the command has the terminal again. */
 static void ctrl_z_stops_both(void **state)
@@ -314,6 +342,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_command_is_typed_to),
     cmocka_unit_test(so_is_one_in_a_script_or_a_pipeline),
     cmocka_unit_test(ctrl_c_ends_both),
+    cmocka_unit_test(each_ctrl_c_comes_once),
     cmocka_unit_test(ctrl_z_stops_both),
     cmocka_unit_test(a_stopped_job_loses_the_lock),
     cmocka_unit_test(a_hangup_ends_both),

@@ -34,7 +34,9 @@ static void note_signal(int number)
 
 static void handle_signals(void (*handler)(int))
 {
-    static const int all[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
+    const int all[] = {SIGHUP,  SIGINT,    SIGQUIT,  SIGTERM, SIGUSR1,   SIGUSR2,
+                       SIGCONT, SIGALRM,   SIGPROF,  SIGXCPU, SIGVTALRM, SIGIO,
+                       SIGPWR,  SIGSTKFLT, SIGRTMIN, SIGRTMAX};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         signal(all[i], handler);
 }
