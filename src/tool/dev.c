@@ -132,6 +132,7 @@ static int run_word(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    signals_end_us();
     descriptors_fill_standard();
     program_name = "zklock-dev";
     return check_output(run_word(argc, argv));

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "family.h"
 #include "launch.h"
+#include "reaper.h"
 #include "say.h"
 #include "signals.h"
 
@@ -68,6 +69,7 @@ int job_start(struct job *job, char **argv)
         job_end(job, false);
         return rc;
     }
+    reaper_start(job->anchor.pid);
     terminal_open(&job->terminal);
     return 0;
 }
@@ -209,6 +211,7 @@ void job_stopped(struct job *job, int signal)
 void job_kill(struct job *job)
 {
     int ignored;
+    reaper_stop();
     family_kill(job->group, job->guard, &ignored);
     job->guard = job->anchor.pid = 0;
 }
@@ -230,6 +233,8 @@ void job_end(struct job *job, bool restore)
         close(job->go);
     if (job->socket >= 0)
         close(job->socket);
+    if (!reaper_stop())
+        job->anchor.pid = 0;
     reap(job->guard);
     if (job->anchor.pid > 0)
         kill(job->anchor.pid, SIGKILL);

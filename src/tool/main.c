@@ -16,6 +16,7 @@
 #include "revoke.h"
 #include "run.h"
 #include "say.h"
+#include "signals.h"
 #include "status.h"
 
 static const struct command *const commands[] = {
@@ -85,6 +86,7 @@ static int run_word(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    signals_end_us();
     descriptors_fill_standard();
     return check_output(run_word(argc, argv));
 }

@@ -246,6 +246,81 @@ static void a_signal_of_timeout_comes_once(void **state)
     }
 }
 
+/* --- process 1, and parent of strangers ---------------------------------------------------------- */
+
+static bool may_unshare(void)
+{
+    return system("unshare --pid --fork --mount-proc true 2>/dev/null") == 0;
+}
+
+/* A line of sh that becomes zklock, as process 1 of a namespace. */
+static struct tool process_1(const char *line)
+{
+    return tool_start((const char *const[]){"/usr/bin/unshare", "--pid", "--fork", "--mount-proc",
+                                            "--kill-child", "/bin/sh", "-c", line, NULL});
+}
+
+/* Goal: as process 1, which the kernel gives no signal that it does not wait for, zklock ends by a signal
+ * before it has a connection, and while it waits; and passes one on, once, while the command runs. */
+static void process_1_gets_signals(void **state)
+{
+    struct worked worked = worked_new();
+    const char *path = cluster_path("one");
+    char line[900];
+
+    if (!may_unshare())
+        skip();
+    (void)state;
+    snprintf(line, sizeof line, "exec %s run --servers 127.0.0.1:1 %s -- %s %s 0", ZKLOCK, path,
+             WORK, worked.name);
+    struct tool early = process_1(line);
+    check_wait(proc_says(only_child(early.pid), "comm", "zklock") &&
+                   tool_guard(&(struct tool){.pid = only_child(early.pid)}) != 0,
+               WAIT_MS);
+    check_ok(kill(only_child(early.pid), SIGTERM));
+    check_num(tool_status(&early), ==, 128 + SIGTERM);
+
+    snprintf(line, sizeof line, "exec %s run %s -- %s %s 0 count", ZKLOCK, path, WORK, worked.name);
+    struct tool holder = process_1(line);
+    worked_wait(&worked, 1);
+    struct tool waiter = process_1(line);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    check_ok(kill(only_child(waiter.pid), SIGTERM));
+    check_num(tool_status(&waiter), ==, 128 + SIGTERM);
+    check_num(cluster_children(path), ==, 1);
+    check_once_each(&worked, only_child(holder.pid), kill_one, 6);
+    check_once_each(&worked, only_child(holder.pid), kill_all, 6);
+    check_ok(kill(only_child(holder.pid), SIGTERM));
+    check_num(tool_status(&holder), ==, 5);
+    check_num(times(&worked, SIGTERM), ==, 1);
+    worked_free(&worked);
+}
+
+/* Goal: strangers whose parent zklock becomes do not stay zombies: while it waits, and while the command
+ * runs. */
+static void strangers_do_not_stay(void **state)
+{
+    struct worked worked = worked_new();
+    const char *path = cluster_path("strangers");
+    pid_t tree[TREE_MAX];
+    char line[900];
+
+    (void)state;
+    snprintf(line, sizeof line,
+             "for i in 1 2 3 4 5 6 7 8; do sleep 0.$i & done; exec %s run %s -- %s %s 0 count",
+             ZKLOCK, path, WORK, worked.name);
+    struct tool holder = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    worked_wait(&worked, 1);
+    struct tool waiter = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    check_wait(tree_of(holder.pid, tree) == 4, WAIT_MS); /* with guard, anchor and command */
+    check_wait(tree_of(waiter.pid, tree) == 4, WAIT_MS);
+    check_ok(kill(waiter.pid, SIGTERM));
+    check_num(tool_signal(&waiter), ==, SIGTERM);
+    check_ok(kill(holder.pid, SIGTERM));
+    check_num(tool_status(&holder), ==, 5);
+    worked_free(&worked);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_signal_to_all_comes_once),
     cmocka_unit_test(a_signal_to_the_group_comes_once),
@@ -253,6 +328,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_signal_by_name_comes_once),
     cmocka_unit_test(a_signal_to_the_program_ends_the_command),
     cmocka_unit_test(a_signal_of_timeout_comes_once),
+    cmocka_unit_test(process_1_gets_signals),
+    cmocka_unit_test(strangers_do_not_stay),
 };
 
 int main(int argc, char **argv)
