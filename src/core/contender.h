@@ -152,8 +152,9 @@ enum zkl_action_type {
     ZKL_DO_BARRIER, /* a quorum write: what is read behind it shows all that was committed before */
     ZKL_DO_LIST_LOCK_PATH, /* with the root's czxid, and a child watch on it */
     ZKL_DO_STAT,
-    ZKL_DO_RENEW, /* delete the empty root and make it again */
-    ZKL_DO_ASK,   /* name: a child of the root; request its release, as a revocation does */
+    ZKL_DO_RENEW,       /* delete the empty root and make it again */
+    ZKL_DO_EXPECT_LATE, /* the create that no list showed may be carried out yet */
+    ZKL_DO_ASK,         /* name: a child of the root; request its release, as a revocation does */
     ZKL_DO_DELETE,
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */
@@ -268,6 +269,8 @@ struct zkl_contender_machine {
     bool delete_out;
     /* node and czxid are known, and no answer said that the node was deleted */
     bool on_server;
+    /* the link broke before a create's answer: a server may carry it out yet */
+    bool may_be_late;
     bool maybe_on_server; /* a create's answer was lost and no list has resolved it since */
     bool suspect;         /* HOLDING, and reported as suspect */
     bool unchecked;       /* heartbeats leave our node out: they would fail by it */

@@ -22,6 +22,7 @@
 #include "group.h"
 #include "group_commit.h"
 #include "heartbeat.h"
+#include "leftovers.h"
 #include "link.h"
 #include "opcode.h"
 #include "timers.h"
@@ -99,6 +100,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .lease_boot = INT64_MAX,
                               .put_off_mono_ns = INT64_MAX,
                               .again_mono_ns = INT64_MAX,
+                              .leftovers = {.due_mono_ns = INT64_MAX, .barrier.is_barrier = true},
                               .turns_mono_ns = INT64_MAX,
                               .caches_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
@@ -118,6 +120,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
 void zkl_core_fini(struct zkl_core *core)
 {
     assert(!core->first && !core->queries);
+    zkl_leftovers_clear(core);
     zkl_pending_clear(core);
     zkl_watch_clear(core);
     assert(core->watch_bytes == 0);
@@ -217,6 +220,8 @@ static void forget_session(struct zkl_core *core)
 void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_event *event)
 {
     enter(core, event->now);
+    int64_t window_end_boot = zkl_session_window_end(&core->session);
+    int64_t timeout_ns = zkl_session_timeout_ns(&core->session);
     unsigned actions = zkl_session_step(&core->session, event, session_moved, core);
     core->link += actions != 0;
     /* An expiry says all that a lost link could, and more. */
@@ -224,6 +229,10 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
         zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_DOWN}, NULL);
     if (actions & ZKL_SA_FAIL)
         zkl_query_end_all(core, ZKL_EAUTH);
+    if (actions & (ZKL_SA_FAIL | ZKL_SA_CLOSED))
+        zkl_leftovers_clear(core);
+    else if (actions & ZKL_SA_EXPIRE)
+        zkl_leftovers_inherit(core, window_end_boot, timeout_ns);
     if (actions & (ZKL_SA_EXPIRE | ZKL_SA_FAIL))
         forget_session(core);
     if (actions & ZKL_SA_FAIL)

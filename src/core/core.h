@@ -159,6 +159,7 @@ struct zkl_pending {
     struct zkl_query *query;
     enum zkl_request_kind kind;
     enum zkl_opcode opcode;
+    bool is_barrier;  /* a check of a node that need not be this session's: no heartbeat */
     unsigned doubted; /* a set of those that the server may have hung up on, or carried out */
     unsigned writes;  /* how many creates and deletes are in it: see group_commit.h */
     enum zkl_answer refusal; /* why it could not be sent */
@@ -295,6 +296,16 @@ struct zkl_due {
     bool listed;
 };
 
+struct zkl_leftover;
+
+/* Nodes of this client that belong to no place of it: leftovers.h. */
+struct zkl_leftovers {
+    struct zkl_leftover *first, *last;
+    size_t count;
+    int64_t due_mono_ns; /* when the next one is deleted or looked for; INT64_MAX: none is */
+    struct zkl_pending remove, barrier, list;
+};
+
 #define ZKL_HEARTBEAT_CHECKS_MAX 128
 #define ZKL_HEARTBEATS_MAX 16  /* under way together */
 #define ZKL_TRANSACTION_MAX 64 /* nodes made or deleted in one; ZKL_MULTI_MEMBERS_MAX at least */
@@ -367,6 +378,7 @@ struct zkl_core {
         bool answered; /* over this link */
     } opcodes[ZKL_OPCODES];
     struct zkl_group_commit group_commit;
+    struct zkl_leftovers leftovers;
     bool knows_transactions; /* one was answered in this session */
     bool is_blamed;          /* of the last link that broke, what was out first is known */
     size_t chroot_length;    /* set by the driver: it is part of each path there */

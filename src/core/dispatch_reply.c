@@ -13,6 +13,7 @@
 #include "batch.h"
 #include "feed.h"
 #include "heartbeat.h"
+#include "leftovers.h"
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
@@ -239,8 +240,10 @@ static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
         zkl_watch_removed(core, slot->watch, reply->answer);
     else if (slot->kind == ZKL_REQ_WATCH)
         on_data_watch(core, slot->watch, reply);
-    else
+    else {
+        zkl_leftovers_listed(core, slot->watch->path, reply);
         on_child_watch(core, slot->watch, reply);
+    }
 }
 
 /* The list behind a sync or a barrier answers for both, also if the root is deleted, unless the
@@ -286,6 +289,8 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
     struct zkl_contender *c = slot->contender;
     if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.asked.naming.role].counted)
         return; /* a request for a release */
+    if (slot->kind == ZKL_REQ_LIST)
+        zkl_leftovers_listed(core, c->machine.asked.lock_path, reply);
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;
     struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind],
@@ -349,6 +354,8 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
         on_first_read(core, reply);
     else if (slot == &core->watched_read)
         on_look(core, reply);
+    else if (zkl_leftovers_answer(core, slot, reply))
+        ;
     else if (slot->batch)
         zkl_batch_answer(core, slot, reply);
     else if (slot->watch)

@@ -21,6 +21,7 @@
 #include "group_commit.h"
 #include "composite.h"
 #include "opcode.h"
+#include "leftovers.h"
 #include "timers.h"
 #include "pending.h"
 #include "list_coalescing.h"
@@ -219,6 +220,9 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     switch ((int)action->type) {
     case ZKL_DO_FORGET_LIST:
         forget_list(core, c);
+        break;
+    case ZKL_DO_EXPECT_LATE:
+        zkl_leftovers_expect(core, c);
         break;
     case ZKL_DO_HEARTBEAT:
         core->heartbeat_wanted = true;

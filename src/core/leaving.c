@@ -94,6 +94,7 @@ static void on_leftover_listed(struct zkl_step *s)
     if (ev->answer == ZKL_ANSWER_OK)
         found = zkl_step_find_own(s);
     if (!found) {
+        zkl_step_give_up_create(s);
         zkl_step_end(s, ev->answer == ZKL_ANSWER_OK ? "nothing was left" : "can't be looked for");
         return;
     }
@@ -113,7 +114,7 @@ void zkl_in_leaving(struct zkl_step *s)
             zkl_step_know_node(s, ev->name, ev->czxid);
             zkl_step_send_delete(s);
         } else if (zkl_step_outcome_unknown(ev->answer)) {
-            s->m->maybe_on_server = true; /* looked for with the link, or after a while */
+            zkl_step_lose_create(s); /* looked for with the link, or after a while */
             /* A list that is out may have gone over the next link already, to a server that
              * lags. */
             zkl_step_forget_list(s);

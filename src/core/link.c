@@ -6,6 +6,7 @@
 #include "link.h"
 
 #include "feed.h"
+#include "leftovers.h"
 #include "pending.h"
 #include "query.h"
 #include "list_coalescing.h"
@@ -33,6 +34,7 @@ static void go_on(struct zkl_core *core, bool (*who)(const struct zkl_contender_
     send_first_read(core);
     /* Removals and deletions come before new requests. */
     zkl_watch_retry(core);
+    zkl_leftovers_link_up(core);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
     zkl_shared_list_begin(core);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, who);

@@ -37,6 +37,7 @@ static void forget_node(struct zkl_step *s)
 {
     s->m->on_server = false;
     s->m->maybe_on_server = false;
+    s->m->may_be_late = false;
     s->m->was_first = false;
     s->m->unchecked = false;
     s->m->revoked = false;

@@ -207,7 +207,7 @@ static void on_create_refused(struct zkl_step *s)
         break;
     case ZKL_ANSWER_LINK:
         zkl_step_forget_list(s);
-        s->m->maybe_on_server = true;
+        zkl_step_lose_create(s);
         zkl_step_move(s, ZKL_CONTENDER_RECOVERING, "create unanswered");
         break;
     case ZKL_ANSWER_NOAUTH:
@@ -301,6 +301,7 @@ static void on_found(struct zkl_step *s, const char *name)
         zkl_step_know_node(s, name, 0);
         look_at_own(s, NULL);
     } else {
+        zkl_step_give_up_create(s);
         zkl_step_enqueue(s, "create was not carried out");
     }
 }

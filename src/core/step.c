@@ -198,6 +198,20 @@ const char *zkl_step_find_own(const struct zkl_step *s)
     return zkl_queue_find(s->ev->children, s->ev->child_count, prefix);
 }
 
+/* An error that a server answers over a link that goes on is the end of that request. */
+void zkl_step_lose_create(struct zkl_step *s)
+{
+    s->m->maybe_on_server = true;
+    s->m->may_be_late = !s->ev->connected;
+}
+
+void zkl_step_give_up_create(struct zkl_step *s)
+{
+    if (s->m->may_be_late)
+        zkl_step_emit(s, ZKL_DO_EXPECT_LATE);
+    s->m->may_be_late = false;
+}
+
 void zkl_step_forget_list(struct zkl_step *s)
 {
     if (s->m->list_out)

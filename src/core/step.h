@@ -60,6 +60,10 @@ void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
 struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own);
 /* Our node in the list of this event, by its GUID; NULL: it is not there. */
 const char *zkl_step_find_own(const struct zkl_step *s);
+/* A create has no answer that says what became of it. */
+void zkl_step_lose_create(struct zkl_step *s);
+/* Our node is not there, and is not looked for any more. */
+void zkl_step_give_up_create(struct zkl_step *s);
 void zkl_step_forget_list(struct zkl_step *s);
 
 /* --- leaving.c ---------------------------------------------------------- */

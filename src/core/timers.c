@@ -8,6 +8,7 @@
 
 #include "feed.h"
 #include "heartbeat.h"
+#include "leftovers.h"
 #include "link.h"
 #include "pending.h"
 #include "query.h"
@@ -179,6 +180,7 @@ void zkl_timers_timer(struct zkl_core *core)
         zkl_local_queue_timer(core);
     if (core->caches_mono_ns <= now.mono_ns)
         zkl_read_cache_timer(core);
+    zkl_leftovers_timer(core);
     if (core->last_send_mono_ns == 0 && !zkl_core_connected(core))
         core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
     if (keepalive_at(core) <= now.mono_ns)
@@ -193,7 +195,7 @@ int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
         earlier(zkl_heartbeat_next(core, now), earlier(keepalive_at(core), retry_at(core)));
     at = earlier(at,
                  earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
-    at = earlier(at, core->caches_mono_ns);
+    at = earlier(at, earlier(core->caches_mono_ns, zkl_leftovers_next(core)));
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, zkl_time_mono(now, core->lease_boot));
     if (core->window_limited > 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/leftovers.h"
 #include "core/watch.h"
 #include "world.h"
 
@@ -194,7 +195,8 @@ static void machine(const struct zkl_contender_machine *m)
         m->maybe_on_server << 11 | m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 |
         m->asks << 15 | m->watches_contention << 16 | m->contended << 17 | m->crowded << 18 |
         (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 |
-        m->was_first << 22 | m->asked.posted << 23 | m->pred_is_by_number << 27);
+        m->was_first << 22 | m->asked.posted << 23 | m->pred_is_by_number << 27 |
+        m->may_be_late << 28);
     raw((int64_t)m->asked.naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
@@ -434,6 +436,20 @@ static void group_commit(const struct zkl_core *core, const struct zkl_group_com
     raw(contender_number(core, waiting->first));
 }
 
+static void leftovers(const struct zkl_core *k)
+{
+    for (const struct zkl_leftover *l = k->leftovers.first; l; l = l->next) {
+        raw(l->is_named | l->is_seen << 1 | l->is_out << 2);
+        due_mono(l->due_mono_ns);
+        due_mono(l->until_mono_ns);
+        name(l->path);
+        name(l->name);
+    }
+    pending(&k->leftovers.remove);
+    pending(&k->leftovers.barrier);
+    pending(&k->leftovers.list);
+}
+
 static void group(const struct client *c)
 {
     const struct zkl_group *g = &c->group;
@@ -499,6 +515,7 @@ static void core(const struct client *c)
     pending(&k->watched_read);
     looked_at(k);
     group_commit(k, &k->group_commit);
+    leftovers(k);
     group(c);
     turns(&c->turns);
     cache(&c->cache);

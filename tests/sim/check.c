@@ -106,7 +106,8 @@ void check_loss(struct world *w, const struct app *app, int reason)
     if (reason == ZKL_REASON_NODE_DELETED)
         must(!fake_find(&w->fake, path));
     if (reason == ZKL_REASON_EXPIRED && !w->elected && !app->proc->refused)
-        must(!fake_alive(&w->fake, app->session) || is_back_unheard(app->proc, app->session));
+        must(!fake_alive(&w->fake, app->session) || w->fake.resumes_none ||
+             is_back_unheard(app->proc, app->session));
 }
 
 /* No promise covers a stranger that deletes nodes, or lost data. */
@@ -184,6 +185,8 @@ void check_grant(struct world *w, const struct app *app)
 
 static bool holds_now(const struct app *app)
 {
+    if (app->phase == GRANTED && app->lost) /* it may have looked at its window before */
+        return now_of(app->proc).boot_ns < app->told_until_boot;
     return app->in_core && app->phase == GRANTED && !app->lost &&
            is_proved(app->proc, &app->contender);
 }
@@ -206,7 +209,7 @@ static void check_exclusion(struct world *w)
         if (app->phase != GRANTED || !holds_now(app) || was_deleted(app))
             continue;
         /* Lost data is not covered by any promise. */
-        if (!fake_alive(&w->fake, app->proc->core.session.id)) {
+        if (!app->lost && !fake_alive(&w->fake, app->proc->core.session.id)) {
             must(w->wiped);
             continue;
         }
@@ -425,6 +428,7 @@ void check_process(struct proc *p)
 {
     if (p->dead_until_ms != 0)
         return;
+    p->window_end_boot = zkl_session_window_end(&p->core.session);
     check_proof(p);
     check_group(p);
     check_counts(p);
@@ -447,6 +451,9 @@ static bool is_done(const struct proc *p)
         return false;
     if (p->core.first || p->core.queries || p->core.pending_count || p->core.removing ||
         (p->core.watch_count > 0 && !leaves_watches(&p->core)))
+        return false;
+    /* What a late write leaves is removed by a look. */
+    if ((p->current && p->current->late.first) || p->core.leftovers.due_mono_ns != INT64_MAX)
         return false;
     for (int i = 0; i < ALL_APPS; i++) {
         if (p->apps[i].phase != IDLE)
@@ -500,7 +507,7 @@ void check_nothing_left(struct world *w)
         const struct fake_node *node = &w->fake.nodes[i];
         if (node->dzxid != 0 || node->owner == 0 || !fake_alive(&w->fake, node->owner))
             continue;
-        say("%s", node->path);
+        say("%s of %lld, zxid %lld", node->path, (long long)node->owner, (long long)node->czxid);
         wrong("a node is left behind");
     }
     for (int i = 0; i < PROCS; i++) {

@@ -429,12 +429,18 @@ static void run_session(struct fake *fake, struct fake_session *s)
     session_end(fake, s);
 }
 
+static void serve_late(struct fake_handle *h);
+
 /* What is due now; returns when the next thing is. */
 static int64_t run_due(struct fake *fake)
 {
     int64_t next_ms = INT64_MAX;
     for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
         struct fake_handle *h = fake->handles[i];
+        if (h && h->late_ms <= fake->now_ms)
+            serve_late(h);
+        if (h && h->late_ms < next_ms)
+            next_ms = h->late_ms;
         if (!h || !h->linked || h->isolated)
             continue;
         touches_run(h);
@@ -494,6 +500,8 @@ struct fake_handle *fake_open(struct fake *fake)
     queue_init(&h->out);
     queue_init(&h->held);
     queue_init(&h->in);
+    queue_init(&h->late);
+    h->late_ms = INT64_MAX;
     size_t place = 0;
     while (fake->handles[place])
         place++;
@@ -514,8 +522,7 @@ void fake_close(struct fake_handle *h)
     queue_clear(&h->out);
     queue_clear(&h->held);
     queue_clear(&h->in);
-    if (h->late)
-        fake_message_free(h->late);
+    queue_clear(&h->late);
     watch_clear(&h->known);
     watch_clear(&h->armed);
     free(h);
@@ -959,6 +966,24 @@ static void serve_write(struct fake_handle *h, const struct zkl_request *r, stru
         fake_catch_up(h, h->fake->zxid);
 }
 
+/* NettyServerCnxn.receiveMessage works through all that it has read, whether the connection is
+ * closed meanwhile or not; the session has come back to the same server. */
+static void serve_late(struct fake_handle *h)
+{
+    struct fake_message *message;
+    h->late_ms = INT64_MAX;
+    while ((message = queue_take(&h->late))) {
+        struct zkl_reply reply = {.answer = ZKL_ANSWER_OK};
+        if (fake_alive(h->fake, h->session) && !h->isolated) {
+            h->fake->tally[FAKE_LATE_WRITE]++;
+            serve_write(h, &message->request, &reply);
+        }
+        forget_children(&reply);
+        free((char *)reply.name);
+        fake_message_free(message);
+    }
+}
+
 static void serve_unwatch(struct fake_handle *h, const struct zkl_request *r,
                           struct zkl_reply *reply)
 {
@@ -1105,19 +1130,6 @@ static void note(struct fake_handle *h)
         touches_note(h);
 }
 
-/* A create that was sent over the link before. */
-static void serve_late(struct fake_handle *h)
-{
-    struct zkl_reply reply = {.answer = ZKL_ANSWER_OK};
-    if (!h->late || !fake_chance(h->fake->prng, 8))
-        return;
-    h->fake->zxid++;
-    serve_create(h, &h->late->request, &reply);
-    free((char *)reply.name);
-    fake_message_free(h->late);
-    h->late = NULL;
-}
-
 /* Let the first message of this kind that is not in front overtake all others. */
 static void to_the_front(struct fake_queue *queue,
                          bool (*is_it)(const struct fake_message *message))
@@ -1171,7 +1183,6 @@ bool fake_serve(struct fake_handle *h)
         return false;
     note(h);
     release_held(h->fake);
-    serve_late(h);
     overtake(h);
     struct zkl_reply reply = {.answer = ZKL_ANSWER_NOAUTH, .failed_check = check};
     if (unknown)
@@ -1235,14 +1246,22 @@ static bool is_forged(const struct fake_handle *h, const struct fake_message *me
            (kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_DELETE_ALL);
 }
 
-/* The client considers it lost, but the server that the link led to still has it. */
+static void append(struct fake_queue *queue, struct fake_message *message)
+{
+    *queue->end = message;
+    queue->end = &message->next;
+    queue->count++;
+}
+
+/* The client considers it lost, but the server that the link led to has read it. */
 static bool comes_late(struct fake_handle *h, struct fake_message *message)
 {
-    const struct zkl_request *r = &message->request;
-    if (!fake_breaks(h->fake, FAKE_LATE_CREATE) || h->late || message->type != FAKE_REQUEST ||
-        r->kind != ZKL_REQ_CREATE || r->check_count > 0)
+    enum zkl_request_kind kind = message->request.kind;
+    bool waits = kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_SYNC || is_read(kind);
+    if (!h->fake->reads_ahead || h->isolated || message->type != FAKE_REQUEST || waits ||
+        !h->session || !fake_chance(h->fake->prng, 2))
         return false;
-    h->late = message;
+    append(&h->late, message);
     return true;
 }
 
@@ -1270,13 +1289,6 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
         if (!comes_late(h, message))
             fake_message_free(message);
     }
-}
-
-static void append(struct fake_queue *queue, struct fake_message *message)
-{
-    *queue->end = message;
-    queue->end = &message->next;
-    queue->count++;
 }
 
 /* What had not been received yet is lost. */
@@ -1441,6 +1453,10 @@ static void begin_link(struct fake_handle *h, bool wrongly, bool silently)
 {
     h->linked = true;
     negotiate(h);
+    if (h->late.first && fake_chance(h->fake->prng, 3))
+        queue_clear(&h->late); /* to another server: the leader refuses them (B12) */
+    if (h->late.first && h->late_ms == INT64_MAX)
+        h->late_ms = h->fake->now_ms + fake_random(h->fake->prng, FAKE_LATE_MS);
     if (h->session == 0) {
         h->session = session_new(h->fake, h->timeout_ms);
         h->view = h->seen = h->fake->zxid;
@@ -1459,6 +1475,11 @@ void fake_connect(struct fake_handle *h, bool succeeds)
         return;
     if (h->forgotten || !succeeds) {
         fail_to_connect(h);
+        return;
+    }
+    if (h->session != 0 && h->fake->resumes_none && fake_alive(h->fake, h->session)) {
+        h->fake->tally[FAKE_NOT_RESUMED]++;
+        expire_handle(h);
         return;
     }
     if (h->session != 0 && !fake_alive(h->fake, h->session)) {

@@ -14,6 +14,7 @@
 #include "touches.h"
 
 #define FAKE_TIMEOUT_MS 1000
+#define FAKE_LATE_MS (FAKE_TIMEOUT_MS / 2) /* after the next link, a late write at most */
 
 /* What an ensemble does to its clients, for the tally. */
 enum fake_fault {
@@ -37,6 +38,8 @@ enum fake_fault {
     FAKE_UNKNOWN_WRITES, /* of a session that has ended */
     FAKE_WOULD_NOT,      /* a server that is too busy, or has no quota left, or the like */
     FAKE_HUNG_UP,        /* on a request that it does not know */
+    FAKE_NOT_RESUMED,    /* a session that lives on */
+    FAKE_LATE_WRITE,     /* a write over a link that had broken, behind what the next one showed */
     FAKE_FAULTS
 };
 
@@ -138,12 +141,14 @@ struct fake_handle {
     int64_t seen; /* the newest zxid that libzookeeper knows of */
     int64_t told; /* of what it has reported */
     struct fake_queue out, held, in;
+    /* Requests of links that have broken: a server has read them, and carries them out later. */
+    struct fake_queue late;
+    int64_t late_ms;           /* when; INT64_MAX: not before the next link */
     struct fake_watches known; /* libzookeeper's */
     struct fake_watches armed; /* the server's */
     /* With switches only: */
-    struct fake_message *late; /* a create over a link that has broken */
-    int64_t claimed;           /* the session that events still name */
-    bool outdated;             /* what begins this link touched the session some time ago */
+    int64_t claimed; /* the session that events still name */
+    bool outdated;   /* what begins this link touched the session some time ago */
 };
 
 struct fake {
@@ -156,6 +161,8 @@ struct fake {
     /* And then. */
     enum { FAKE_SAYS_SO, FAKE_SAYS_SO_AND_HANGS_UP, FAKE_HANGS_UP, FAKE_MANNERS } manner;
     unsigned would_not_once_in; /* the server refuses one request in this many; 0: none */
+    bool resumes_none;          /* they end a session for its client with the link */
+    bool reads_ahead;           /* what its servers have read of a link outlives that link */
     struct fake_node *nodes;
     size_t node_count, node_room;
     struct fake_change *changes;

@@ -70,6 +70,8 @@ static void on_state(struct world *w, struct app *app, const struct zkl_notifica
     if (news->state == ZKL_HOLD_LOST) {
         app->lost = true;
         check_loss(w, app, news->reason);
+        if (news->reason == ZKL_REASON_EXPIRED && !w->wiped)
+            app->told_until_boot = app->proc->window_end_boot;
         w->tally->losses++;
         if (news->reason == ZKL_REASON_LEASE_ENDED)
             happened(w, SIM_LEASE_ENDED);

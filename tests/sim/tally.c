@@ -26,6 +26,8 @@ static const char *const fake_names[FAKE_FAULTS] = {
     [FAKE_UNKNOWN_WRITES] = "write of an unknown session",
     [FAKE_WOULD_NOT] = "request that a server would not do",
     [FAKE_HUNG_UP] = "request that a server hung up on",
+    [FAKE_NOT_RESUMED] = "session that no server resumes",
+    [FAKE_LATE_WRITE] = "write of an old link carried out over the new one",
 };
 
 static const char *const names[SIM_FAULTS] = {

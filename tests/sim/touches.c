@@ -14,7 +14,6 @@ const char *const fake_switch_names[FAKE_SWITCHES] = {
     [FAKE_TAKES_CHILDREN] = "container-takes-children",
     [FAKE_ONE_BY_ONE] = "nodes-go-one-by-one",
     [FAKE_CREATE_AFTER_END] = "create-after-end",
-    [FAKE_LATE_CREATE] = "late-create",
     [FAKE_BARRIER_IS_A_READ] = "barrier-is-a-read",
     [FAKE_CLOSED_BY_HAND] = "closed-by-hand",
     [FAKE_LIST_OVERTAKES] = "list-overtakes",

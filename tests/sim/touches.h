@@ -23,7 +23,6 @@ enum fake_switch {
     FAKE_TAKES_CHILDREN,     /* B9: the removal of a container */
     FAKE_ONE_BY_ONE,         /* B10: a node is removed with the link, the others with the session */
     FAKE_CREATE_AFTER_END,   /* B11 */
-    FAKE_LATE_CREATE,        /* B12, B13: what was sent over the link before */
     FAKE_BARRIER_IS_A_READ,  /* B14 */
     FAKE_CLOSED_BY_HAND,     /* B15 */
     FAKE_LIST_OVERTAKES,     /* B16, B70: the create before it */

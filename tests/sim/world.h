@@ -31,6 +31,8 @@
 #define LONELY_ONCE_IN 7        /* not a multiple of the above */
 #define MANY_WRITERS_ONCE_IN 11 /* likewise */
 #define IN_ROWS_ONCE_IN 13
+#define READS_AHEAD_ONCE_IN 4
+#define RESUMES_NONE_ONCE_IN 13
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places: of those who take
  * turns, and of readers. */
 #define ALL_APPS (APPS + ROOTS + PLACES + READER_PLACES)
@@ -57,6 +59,8 @@ struct app {
     char deleted_guid[ZKL_GUID_LEN + 1]; /* by a stranger: no exclusion is promised for it */
     char grouped_guid[ZKL_GUID_LEN + 1]; /* of a node that was made in a transaction */
     int64_t session;                     /* of its grant */
+    int64_t
+        told_until_boot; /* the window that its owner could see before the loss; 0: not lost so */
     struct unlocked unlocked;
     int stop_code;
     int64_t until_ms;    /* the owner's plan: give up or unlock then */
@@ -153,6 +157,7 @@ struct proc {
     bool closed, refused, open_current, open_probe;
     /* When it last could not prove its session: nothing to check, or no link. */
     int64_t unproved_ms;
+    int64_t window_end_boot; /* of its session, after its last step */
     int64_t spin_ms;
     int spins;
 };

@@ -828,6 +828,7 @@ static void a_waiter_queues_again_in_the_next_session(void **state)
                      "  session: link down, expired, replace handle\n"
                      "[     0] session STARTING -> CONNECTED: connected\n"
                      "  session: link up\n"
+                     "  > delete all /r/G1-0000000009\n"
                      "[     0] #1 PARKED -> QUEUEING: link up\n"
                      "  > create /r/G2-\n"
                      "  > list /r\n");

@@ -153,8 +153,9 @@ static void nothing_is_sent_between_two_sessions(void **state)
                      "[  9001] #1 HOLDING -> LOSTHOLD: lease ended\n"
                      "  #1 LOST (lease)\n"
                      "  session: link up, expired, adopt probe\n"
+                     "  > delete all /r/G1-0000000007\n"
                      "  > stat /q\n");
-    assert_int_equal(s->core.group_commit.under_way, 0);
+    assert_int_equal(s->core.group_commit.under_way, 1); /* that delete */
     script_withdraw(s, 1);
     script_unlock(s, 1);
     script_free(s);
@@ -271,6 +272,7 @@ static void an_expired_hold_is_lost_exactly_once(void **state)
                      "  session: expired, replace handle\n"
                      "[     0] session STARTING -> CONNECTED: connected\n"
                      "  session: link up\n"
+                     "  > delete all /r/G1-0000000007\n"
                      "[  5000] session CONNECTED -> STARTING: expired\n"
                      "  session: link down, expired, replace handle\n"
                      "[  5000] #1 LOSTHOLD -> ENDED: lost hold given back\n"
