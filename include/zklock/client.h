@@ -101,21 +101,26 @@ struct zkl_client_options {
     const char *sasl_password_file; /* its first line; the library reads it at each login */
     const char *sasl_service;       /* NULL: "zookeeper" */
     const char *sasl_host; /* NULL: for DIGEST-MD5 "zk-sasl-md5", else the server's address */
+    /* not 0: the client reads the ensemble's own list of servers (/zookeeper/config), with each
+     * link and at each change, and uses that in place of servers. This machine must reach the
+     * addresses that the servers name there for clients. A list that can't be read, or lacks a
+     * client port, changes nothing; the log says so */
+    int64_t follow_ensemble;
 };
 
 #define ZKL_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct zkl_client_options), NULL, 0, 0, 0, ZKL_ACL_OPEN, ZKL_LOG_DEFAULT, NULL,     \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, NULL                                                                 \
+            NULL, NULL, NULL, NULL, 0                                                              \
     }
 
 /* Open a client. The library makes the connection in the background and keeps it: a client survives
  * the loss of the link, of a server and of its session. A client has two threads of its own beside
- * libzookeeper's two, and a third where a server is given by name. All signals are blocked in these
- * threads. (libzookeeper aborts the process if it cannot make its threads. zkl_client_open checks
- * for that first and returns ZKL_ESYSTEM, unless another thread takes the last ones at that very
- * moment.)
+ * libzookeeper's two, and a third where a server is given by name, or with follow_ensemble. All
+ * signals are blocked in these threads. (libzookeeper aborts the process if it cannot make its
+ * threads. zkl_client_open checks for that first and returns ZKL_ESYSTEM, unless another thread
+ * takes the last ones at that very moment.)
  * 0: the caller must free *client with zkl_client_free. Otherwise *client is untouched and errbuf
  * says why: ZKL_EINVAL, ZKL_EBADSERVERS, ZKL_EBADTIMEOUT (connect_timeout_ms), ZKL_EUNSUPPORTED
  * (libzookeeper was built without TLS or SASL, or the options want both), ZKL_ENOMEM, ZKL_ESYSTEM;
@@ -141,6 +146,17 @@ ZKL_API int64_t zkl_client_session_id(struct zkl_client *client);
  * final NUL. Returns its length as snprintf does (cut if >= size); ZKL_EDISCONNECTED: there is no
  * link; ZKL_EINVAL, ZKL_ECLOSED, ZKL_EFORK. The call looks up no name. */
 ZKL_API int zkl_client_server(struct zkl_client *client, char *buf, size_t size);
+
+/* Give an open client another list of servers, as in options.servers, with the same chroot: when
+ * the ensemble gets other machines, all of one ensemble. The client keeps its session, and what it
+ * holds. It stays with the server that it is connected to until that link ends; from then on it
+ * uses the new list alone, so replace servers one by one, and give the list before the last one
+ * of the old list stops. With options.follow_ensemble the ensemble's next list replaces this one.
+ * Any thread may call this, in callbacks too. It waits for nothing: names are looked up in the
+ * background, and until one has an address the client uses those that it had.
+ * 0; ZKL_EBADSERVERS, ZKL_EINVAL (a NULL, or another chroot), ZKL_ENOMEM, ZKL_ESYSTEM (no thread to
+ * look names up), ZKL_ECLOSED, ZKL_EFORK: the client keeps the servers that it had. */
+ZKL_API int zkl_client_set_servers(struct zkl_client *client, const char *servers);
 
 /* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED, and
  * the server removes every node. The call waits at most timeout_ms for the server's answer and for

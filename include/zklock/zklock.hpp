@@ -123,6 +123,7 @@ struct client_options {
     std::string sasl_password_file{};
     std::string sasl_service{};
     std::string sasl_host{};
+    bool follow_ensemble = false; /* use the ensemble's own list of servers */
     enum zkl_acl acl = ZKL_ACL_OPEN;
     std::string owner{};
     void (*state_fn)(zkl_client *client, enum zkl_client_state state, void *arg) noexcept = nullptr;
@@ -157,6 +158,7 @@ class client : public detail::handle<zkl_client, zkl_client_free>
         native.sasl_password_file = detail::c_text_or_null(options.sasl_password_file);
         native.sasl_service = detail::c_text_or_null(options.sasl_service);
         native.sasl_host = detail::c_text_or_null(options.sasl_host);
+        native.follow_ensemble = options.follow_ensemble;
         native.acl = options.acl;
         native.owner = detail::c_text_or_null(options.owner);
         native.state_fn = options.state_fn;
@@ -189,6 +191,11 @@ class client : public detail::handle<zkl_client, zkl_client_free>
             return {};
         detail::check(length);
         return buf;
+    }
+    /* Other servers of the same ensemble, for the next link: zkl_client_set_servers. */
+    void set_servers(const std::string &servers)
+    {
+        detail::check(zkl_client_set_servers(native_, detail::c_text(servers)));
     }
 };
 

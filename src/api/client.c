@@ -113,13 +113,18 @@ static int check_auth(const struct zkl_client_options *o)
     return zkl_security_check(o);
 }
 
+static int check_servers(const char *servers)
+{
+    const char *fault = zkl_servers_fault(servers);
+    return fault ? zkl_fail(ZKL_EBADSERVERS, "\"%.64s\" %s", servers, fault) : 0;
+}
+
 static int check_options(const struct zkl_client_options *o)
 {
     if (!o->servers)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: options->servers is NULL");
-    const char *fault = zkl_servers_fault(o->servers);
-    if (fault)
-        return zkl_fail(ZKL_EBADSERVERS, "\"%.64s\" %s", o->servers, fault);
+    if (check_servers(o->servers) != 0)
+        return ZKL_EBADSERVERS;
     if (o->session_timeout_ms != 0 &&
         (o->session_timeout_ms < TIMEOUT_MIN_MS || o->session_timeout_ms > TIMEOUT_MAX_MS))
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: session_timeout_ms is %d, not 0 or %d to %d",
@@ -226,6 +231,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .security = secrets->security,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
         .first_read = o->connect_timeout_ms > 0,
+        .follow_ensemble = o->follow_ensemble != 0,
         .notification = zkl_hold_notification,
         .session = on_session,
         .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
@@ -300,6 +306,14 @@ static bool end_session(struct zkl_client *client, int64_t timeout_ms)
     return zkl_driver_close(client->driver, zkl_clock_mono_ns() + timeout_ms * MS);
 }
 
+/* The driver does not take them. */
+static int fail_servers(int rc, const char *call, const char *servers)
+{
+    return zkl_fail(rc, "%s: %s%s", call, servers,
+                    rc == ZKL_EBADSERVERS ? " has text in brackets that is not an IPv6 address"
+                                          : "");
+}
+
 static int do_client_open(struct zkl_client **client, const struct zkl_client_options *theirs)
 {
     struct zkl_client_options ours, *options = &ours;
@@ -327,10 +341,7 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
             free_client(c);
         else
             drop_secrets(&secrets);
-        return fail_open(options, zkl_fail(rc, "zkl_client_open: %s%s", options->servers,
-                                           rc == ZKL_EBADSERVERS
-                                               ? " has text in brackets that is not an IPv6 address"
-                                               : ""));
+        return fail_open(options, fail_servers(rc, "zkl_client_open", options->servers));
     }
     if (options->connect_timeout_ms > 0)
         rc = wait_connected(c, options);
@@ -423,6 +434,45 @@ int zkl_client_server(struct zkl_client *client, char *buf, size_t size)
 {
     int shield = zkl_shield();
     int rc = do_client_server(client, buf, size);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int take_servers(struct zkl_client *client, const char *servers)
+{
+    char *hosts = strndup(servers, strcspn(servers, "/"));
+    if (!hosts)
+        return ZKL_ENOMEM;
+    zkl_driver_lock(client->driver);
+    int rc = zkl_driver_set_servers(client->driver, hosts);
+    zkl_driver_unlock(client->driver);
+    free(hosts);
+    return rc;
+}
+
+static int do_client_set_servers(struct zkl_client *client, const char *servers)
+{
+    static const char call[] = "zkl_client_set_servers";
+    if (!client || !servers)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "servers" : "client");
+    int rc = zkl_client_check(client, true, call);
+    if (rc == 0)
+        rc = check_servers(servers);
+    if (rc != 0)
+        return rc;
+    const char *chroot = client->driver->config.chroot;
+    if (strcmp(servers + strcspn(servers, "/"), chroot) != 0)
+        return zkl_fail(ZKL_EINVAL,
+                        "%s: \"%.64s\" has not the client's chroot, which stays: \"%s\"", call,
+                        servers, chroot);
+    rc = take_servers(client, servers);
+    return rc == 0 ? 0 : fail_servers(rc, call, servers);
+}
+
+int zkl_client_set_servers(struct zkl_client *client, const char *servers)
+{
+    int shield = zkl_shield();
+    int rc = do_client_set_servers(client, servers);
     zkl_shield_end(shield);
     return rc;
 }

@@ -118,6 +118,117 @@ bool zkl_servers_next(const char *text, size_t *at, struct zkl_server *server)
     return true;
 }
 
+/* --- what servers say ---------------------------------------------------- */
+
+struct part {
+    const char *text;
+    size_t length;
+};
+
+/* The part of a line before the nth ';' behind it. */
+static struct part part_of(struct part line, int nth)
+{
+    const char *end = line.text + line.length;
+    for (; nth > 0 && line.text < end; nth--) {
+        const char *separator = memchr(line.text, ';', (size_t)(end - line.text));
+        line.text = separator ? separator + 1 : end;
+    }
+    const char *separator = memchr(line.text, ';', (size_t)(end - line.text));
+    line.length = (size_t)((separator ? separator : end) - line.text);
+    return line;
+}
+
+/* An address that stands for all of a machine: any that is of zeros. */
+static bool is_any(struct part host)
+{
+    for (size_t i = 0; i < host.length; i++) {
+        if (!strchr("[]0:.", host.text[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The host of "HOST:...", brackets and all. */
+static struct part first_host(struct part entry)
+{
+    const char *bracket =
+        entry.length > 0 && entry.text[0] == '[' ? memchr(entry.text, ']', entry.length) : NULL;
+    const char *end = bracket ? bracket + 1 : memchr(entry.text, ':', entry.length);
+    if (end)
+        entry.length = (size_t)(end - entry.text);
+    return entry;
+}
+
+static char *put(char *out, struct part part, char separator)
+{
+    memcpy(out, part.text, part.length);
+    out += part.length;
+    *out++ = separator;
+    return out;
+}
+
+/* Where one server is for clients, with a comma behind it; NULL: it does not say. */
+static char *put_server(char *out, struct part line, bool tls)
+{
+    struct part client = part_of(line, tls ? 2 : 1), host = client, port = client;
+    if (client.length == 0)
+        return NULL;
+    host.length = host_part(client.text, client.length);
+    if (host.length == client.length) { /* the port alone */
+        host.length = 0;
+    } else {
+        port.text += host.length + 1;
+        port.length -= host.length + 1;
+    }
+    if (is_any(host))
+        host = first_host(part_of(line, 0));
+    out = put(out, host, ':');
+    return put(out, port, ',');
+}
+
+/* What is behind the '=' of a line "server.N=..."; its text is NULL: it is another line. */
+static struct part server_line(const char *text, size_t length)
+{
+    static const char key[] = "server.";
+    const char *equals = memchr(text, '=', length);
+    if (!equals || length < strlen(key) || memcmp(text, key, strlen(key)) != 0)
+        return (struct part){NULL, 0};
+    return (struct part){equals + 1, (size_t)(text + length - equals - 1)};
+}
+
+/* NULL, or what is wrong. */
+static const char *put_servers(char *out, const char *text, size_t length, bool tls)
+{
+    char *const begin = out;
+    while (length > 0) {
+        const char *newline = memchr(text, '\n', length);
+        size_t used = newline ? (size_t)(newline - text) : length;
+        struct part line = server_line(text, used);
+        if (line.text && !(out = put_server(out, line, tls)))
+            return tls ? "it does not name a port for TLS of each server"
+                       : "it does not name a client port of each server";
+        used += newline != NULL;
+        text += used;
+        length -= used;
+    }
+    if (out == begin)
+        return "it names no servers";
+    out[-1] = '\0';
+    return zkl_servers_fault(begin) || strchr(begin, '/') ? "it has an entry that is not HOST:PORT"
+                                                          : NULL;
+}
+
+char *zkl_servers_of_ensemble(const char *text, size_t length, bool tls, const char **fault)
+{
+    char *list = malloc(2 * length + 3); /* a colon and a comma for each line */
+    const char *wrong = list ? put_servers(list, text, length, tls) : NULL;
+    if (!wrong)
+        return list;
+    *fault = wrong;
+    free(list);
+    return NULL;
+}
+
 /* --- what libzookeeper is given ------------------------------------------ */
 
 static size_t count_entries(const char *list)

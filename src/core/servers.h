@@ -21,6 +21,11 @@ const char *zkl_servers_fault(const char *text);
 /* The next server of a list without a fault. *at begins at 0; false: there was none. */
 bool zkl_servers_next(const char *text, size_t *at, struct zkl_server *server);
 
+/* The servers of an ensemble in its own words, lines "server.N=HOST:PORT:PORT[:ROLE];CLIENT[;TLS]"
+ * where CLIENT and TLS are "[HOST:]PORT": for clients, or for those with TLS. A list without a
+ * fault, to be freed; NULL: no memory, or *fault says what is wrong with it. */
+char *zkl_servers_of_ensemble(const char *text, size_t length, bool tls, const char **fault);
+
 /* Lists of addresses as one, sorted, each address once; "" if there are none. NULLs in lists are
  * left out. To be freed; NULL: no memory. */
 char *zkl_addresses_merge(const char *const *lists, size_t count);

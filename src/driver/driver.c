@@ -27,6 +27,7 @@ static void port_session(struct zkl_port *port, unsigned actions)
         zkl_handle_bury(d, &d->current);
         d->current = d->probe;
         d->probe = NULL;
+        zkl_ensemble_ask(d->current);
     }
     if (actions & ZKL_SA_DROP_PROBE) {
         d->open_probe = false;
@@ -81,6 +82,7 @@ static void destroy(struct zkl_driver *d)
     void *arg = d->config.arg;
     zkl_core_fini(&d->core);
     zkl_resolver_fini(d);
+    free(d->ensemble);
     zkl_descriptors_fini(d);
     pthread_cond_destroy(&d->changed);
     pthread_cond_destroy(&d->has_notes);
@@ -207,11 +209,12 @@ static bool start(struct zkl_driver *d, pthread_t *thread, void *(*main)(void *)
     return false;
 }
 
-static bool start_resolver(struct zkl_driver *d)
+/* A thread for the names of these, if there are any, and of those that the ensemble may give. */
+static bool start_resolver(struct zkl_driver *d, const struct zkl_hosts *hosts)
 {
-    if (zkl_resolver_has_names(d))
-        d->resolver.has_thread = start(d, &d->resolver.thread, resolver_main);
-    return d->resolver.has_thread == zkl_resolver_has_names(d);
+    if (d->resolver.has_thread || !(d->config.follow_ensemble || zkl_hosts_have_names(hosts)))
+        return true;
+    return d->resolver.has_thread = start(d, &d->resolver.thread, resolver_main);
 }
 
 int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
@@ -229,7 +232,7 @@ int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
         rc = ZKL_ESYSTEM;
     if (rc == 0 && d->resolver.addresses)
         rc = zkl_handle_open(d, false);
-    if (rc == 0 && !start_resolver(d))
+    if (rc == 0 && !start_resolver(d, &d->resolver.hosts))
         rc = ZKL_ESYSTEM;
     if (rc == 0 && !start(d, &d->service, service_main))
         rc = ZKL_ESYSTEM;
@@ -238,6 +241,24 @@ int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
         *driver = NULL;
     }
     return rc;
+}
+
+int zkl_driver_set_servers(struct zkl_driver *d, const char *servers)
+{
+    struct zkl_hosts hosts;
+    if (d->closing)
+        return ZKL_ECLOSED;
+    int rc = zkl_hosts_read(&hosts, servers);
+    if (rc == 0 && !start_resolver(d, &hosts)) {
+        zkl_hosts_free(&hosts);
+        rc = ZKL_ESYSTEM;
+    }
+    if (rc != 0)
+        return rc;
+    zkl_resolver_replace(d, hosts);
+    free(d->ensemble);
+    d->ensemble = NULL;
+    return 0;
 }
 
 void zkl_driver_begin_close(struct zkl_driver *d)

@@ -61,6 +61,7 @@ struct zkl_driver_config {
     struct zkl_security security;
     bool creator_acl;
     bool first_read; /* one read at the first link: zkl_core's first_read_answer */
+    bool follow_ensemble;
     /* All with the mutex held. */
     void (*notification)(struct zkl_port *port, struct zkl_contender *contender,
                          const struct zkl_notification *notification);
@@ -91,6 +92,8 @@ struct zkl_driver {
     bool open_current, open_probe;
     int64_t open_not_before; /* after a failed open; CLOCK_MONOTONIC */
     struct zkl_resolver resolver;
+    char *ensemble; /* the list that the servers gave, if it counts now; see ensemble.c */
+    const char *ensemble_fault; /* why what they say does not count; NULL: it does, or none said */
 
     pthread_t service, undertaker;
     bool burying, undertaken; /* the undertaker runs; must be joined */
@@ -155,6 +158,10 @@ bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
 struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner);
 int zkl_driver_watch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
 void zkl_driver_unwatch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
+/* From now on these are the servers, for the next link: a list without a fault, and without a
+ * chroot. 0; ZKL_EBADSERVERS, ZKL_ENOMEM, ZKL_ESYSTEM (no thread to look names up) and ZKL_ECLOSED
+ * leave those that were. */
+int zkl_driver_set_servers(struct zkl_driver *d, const char *servers);
 /* End the session, and do not wait for it. */
 void zkl_driver_begin_close(struct zkl_driver *d);
 /* Without the mutex: likewise, and wait: true if the server confirmed its end and all was done by
@@ -212,6 +219,8 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 /* Calls that libzookeeper has accepted and not completed, except keepalives. */
 size_t zkl_handle_calls(const struct zkl_handle *h);
+/* With the mutex: if the client is to follow them, ask the servers for their list. */
+void zkl_ensemble_ask(struct zkl_handle *h);
 /* With the mutex: what the link is to, "address:port", an IPv6 address in brackets; false: there is
  * no link. h may be NULL. */
 #define ZKL_SERVER_TEXT_SIZE 80

@@ -198,6 +198,8 @@ static void link_event(struct zkl_handle *h, enum zkl_link_event what)
         session_event(h, types[what]);
     else if (h == h->driver->probe)
         probe_event(h, what);
+    if (what == ZKL_LINK_UP && h == h->driver->current)
+        zkl_ensemble_ask(h);
 }
 
 static void on_auth(int rc, const void *data);

@@ -95,21 +95,26 @@ static void note(struct zkl_driver *d, struct zkl_host *host, char *found, int f
 
 /* --- the thread ---------------------------------------------------------- */
 
-static void look(struct zkl_driver *d, struct zkl_host *host)
+/* False: meanwhile there is another list. */
+static bool look(struct zkl_driver *d, struct zkl_host *host)
 {
+    struct zkl_resolver *resolver = &d->resolver;
     int failure;
-    d->resolver.looking = host;
+    resolver->looking = host;
     zkl_driver_unlock(d);
     char *found = look_up_usable(host, &failure);
     zkl_driver_lock(d);
-    d->resolver.looking = NULL;
-    if (d->closing) { /* the object to notify may be freed already */
+    resolver->looking = NULL;
+    bool is_replaced = resolver->replaced.all != NULL;
+    zkl_hosts_free(&resolver->replaced);
+    if (is_replaced || d->closing) { /* the object to notify may be freed already */
         free(found);
-        return;
+        return !is_replaced;
     }
     note(d, host, found, failure);
-    if (d->resolver.are_new)
+    if (resolver->are_new)
         zkl_driver_kick(d);
+    return true;
 }
 
 static void look_at_all(struct zkl_driver *d)
@@ -117,9 +122,9 @@ static void look_at_all(struct zkl_driver *d)
     struct zkl_resolver *resolver = &d->resolver;
     resolver->wanted = false;
     resolver->round_mono_ns = zkl_clock_mono_ns();
-    for (size_t i = 0; i < resolver->count && !d->closing; i++) {
-        if (!resolver->all[i].is_address)
-            look(d, &resolver->all[i]);
+    for (size_t i = 0; i < resolver->hosts.count && !d->closing;) {
+        struct zkl_host *host = &resolver->hosts.all[i];
+        i = host->is_address || look(d, host) ? i + 1 : 0;
     }
     resolver->round_mono_ns = INT64_MAX;
     if (resolver->are_new)
@@ -155,15 +160,6 @@ void zkl_resolver_run(struct zkl_driver *d)
         sleep_until_due(d);
     }
     zkl_driver_unlock(d);
-}
-
-bool zkl_resolver_has_names(const struct zkl_driver *d)
-{
-    for (size_t i = 0; i < d->resolver.count; i++) {
-        if (!d->resolver.all[i].is_address)
-            return true;
-    }
-    return false;
 }
 
 void zkl_resolver_end(struct zkl_driver *d)
@@ -206,34 +202,89 @@ static size_t count_servers(const char *servers)
     return count;
 }
 
+int zkl_hosts_read(struct zkl_hosts *hosts, const char *servers)
+{
+    struct zkl_server server;
+    int rc = 0;
+    *hosts = (struct zkl_hosts){.all = calloc(count_servers(servers), sizeof *hosts->all)};
+    if (!hosts->all)
+        return ZKL_ENOMEM;
+    for (size_t at = 0; rc == 0 && zkl_servers_next(servers, &at, &server);)
+        rc = take_server(&hosts->all[hosts->count++], &server);
+    if (rc != 0)
+        zkl_hosts_free(hosts);
+    return rc;
+}
+
+void zkl_hosts_free(struct zkl_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        free(hosts->all[i].name);
+        free(hosts->all[i].found);
+    }
+    free(hosts->all);
+    *hosts = (struct zkl_hosts){NULL, 0};
+}
+
+bool zkl_hosts_have_names(const struct zkl_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (!hosts->all[i].is_address)
+            return true;
+    }
+    return false;
+}
+
 int zkl_resolver_init(struct zkl_driver *d)
 {
     struct zkl_resolver *resolver = &d->resolver;
-    struct zkl_server server;
-    int rc = 0;
-    resolver->all = calloc(count_servers(d->config.servers), sizeof *resolver->all);
-    resolver->are_new = true;
     resolver->round_mono_ns = INT64_MAX;
-    if (!resolver->all)
-        return ZKL_ENOMEM;
-    for (size_t at = 0; rc == 0 && zkl_servers_next(d->config.servers, &at, &server);) {
-        struct zkl_host *host = &resolver->all[resolver->count++];
-        rc = take_server(host, &server);
-        if (!host->is_address)
-            resolver->round_mono_ns = zkl_clock_mono_ns(); /* the thread makes the first look-up */
-    }
+    int rc = zkl_hosts_read(&resolver->hosts, d->config.servers);
+    if (rc != 0)
+        return rc;
+    resolver->are_new = true;
+    if (zkl_hosts_have_names(&resolver->hosts))
+        resolver->round_mono_ns = zkl_clock_mono_ns(); /* the thread makes the first look-up */
     zkl_resolver_publish(d, zkl_clock_mono_ns());
-    return rc == 0 && resolver->not_before_mono_ns != 0 ? ZKL_ENOMEM : rc;
+    return resolver->not_before_mono_ns != 0 ? ZKL_ENOMEM : 0;
 }
 
 void zkl_resolver_fini(struct zkl_driver *d)
 {
-    for (size_t i = 0; i < d->resolver.count; i++) {
-        free(d->resolver.all[i].name);
-        free(d->resolver.all[i].found);
-    }
-    free(d->resolver.all);
+    zkl_hosts_free(&d->resolver.hosts);
+    zkl_hosts_free(&d->resolver.replaced);
     free(d->resolver.addresses);
+}
+
+/* What is known of a name stays known. */
+static void inherit(struct zkl_hosts *hosts, const struct zkl_hosts *former)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        struct zkl_host *host = &hosts->all[i];
+        for (size_t k = 0; k < former->count && !host->found; k++) {
+            const struct zkl_host *same = &former->all[k];
+            if (same->found && strcmp(same->name, host->name) == 0 &&
+                strcmp(same->port, host->port) == 0)
+                host->found = strdup(same->found);
+        }
+    }
+}
+
+void zkl_resolver_replace(struct zkl_driver *d, struct zkl_hosts hosts)
+{
+    struct zkl_resolver *resolver = &d->resolver;
+    struct zkl_hosts former = resolver->hosts;
+    inherit(&hosts, &former);
+    resolver->hosts = hosts;
+    if (resolver->looking && !resolver->replaced.all)
+        resolver->replaced = former;
+    else
+        zkl_hosts_free(&former);
+    resolver->are_new = true;
+    if (zkl_hosts_have_names(&hosts) && resolver->round_mono_ns == INT64_MAX)
+        resolver->round_mono_ns = zkl_clock_mono_ns(); /* the thread looks them up now */
+    zkl_resolver_want(d);
+    zkl_driver_kick(d);
 }
 
 void zkl_resolver_want(struct zkl_driver *d)
@@ -259,10 +310,10 @@ int64_t zkl_resolver_due(const struct zkl_driver *d)
 
 static char *merge(const struct zkl_resolver *resolver)
 {
-    const char **lists = calloc(resolver->count, sizeof *lists);
-    for (size_t i = 0; lists && i < resolver->count; i++)
-        lists[i] = resolver->all[i].found;
-    char *merged = lists ? zkl_addresses_merge(lists, resolver->count) : NULL;
+    const char **lists = calloc(resolver->hosts.count, sizeof *lists);
+    for (size_t i = 0; lists && i < resolver->hosts.count; i++)
+        lists[i] = resolver->hosts.all[i].found;
+    char *merged = lists ? zkl_addresses_merge(lists, resolver->hosts.count) : NULL;
     free(lists);
     return merged;
 }
@@ -291,8 +342,8 @@ void zkl_resolver_trouble(const struct zkl_driver *d, char *text, size_t size)
 {
     const struct zkl_resolver *resolver = &d->resolver;
     text[0] = '\0';
-    for (size_t i = 0; i < resolver->count && text[0] == '\0'; i++) {
-        const struct zkl_host *host = &resolver->all[i];
+    for (size_t i = 0; i < resolver->hosts.count && text[0] == '\0'; i++) {
+        const struct zkl_host *host = &resolver->hosts.all[i];
         if (!host->found && host->failure != 0)
             snprintf(text, size, "; no address for %s: %s", host->name,
                      gai_strerror(host->failure));

@@ -23,10 +23,15 @@ struct zkl_host {
     bool is_address;
 };
 
-/* Under the driver's mutex, except what never changes: names and ports. */
-struct zkl_resolver {
+struct zkl_hosts {
     struct zkl_host *all;
     size_t count;
+};
+
+/* Under the driver's mutex, except what never changes: names and ports. */
+struct zkl_resolver {
+    struct zkl_hosts hosts;
+    struct zkl_hosts replaced;  /* a former list: the thread looks one of it up; or none */
     char *addresses;            /* of all, sorted; NULL: none is known yet */
     unsigned serial;            /* of addresses: counts their changes */
     bool are_new;               /* something was found since addresses was made */
@@ -40,11 +45,16 @@ struct zkl_resolver {
     int64_t round_mono_ns;          /* when the look at all of them began; INT64_MAX: it is over */
 };
 
-/* Of config.servers. 0, ZKL_ENOMEM or ZKL_EBADSERVERS. Addresses need no look-up. */
+/* The servers of a list without a fault. 0, ZKL_ENOMEM or ZKL_EBADSERVERS (*hosts is empty then).
+ * Addresses need no look-up. */
+int zkl_hosts_read(struct zkl_hosts *hosts, const char *servers);
+void zkl_hosts_free(struct zkl_hosts *hosts);
+/* Are there any that need one? */
+bool zkl_hosts_have_names(const struct zkl_hosts *hosts);
+
+/* Of config.servers. 0, ZKL_ENOMEM or ZKL_EBADSERVERS. */
 int zkl_resolver_init(struct zkl_driver *d);
 void zkl_resolver_fini(struct zkl_driver *d);
-/* Are there any that need one? */
-bool zkl_resolver_has_names(const struct zkl_driver *d);
 /* The thread's work, until the driver is closing. */
 void zkl_resolver_run(struct zkl_driver *d);
 /* Without the mutex, once the driver is closing: detach the thread. A thread that is in a look-up
@@ -53,6 +63,8 @@ void zkl_resolver_end(struct zkl_driver *d);
 
 /* The rest: with the mutex. */
 
+/* From now on these are the servers. They are taken over. */
+void zkl_resolver_replace(struct zkl_driver *d, struct zkl_hosts hosts);
 /* No server answers: look again now. */
 void zkl_resolver_want(struct zkl_driver *d);
 /* Put what was found together, if there is something new and it is time. */

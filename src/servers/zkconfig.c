@@ -138,6 +138,8 @@ static void add_jvm_options(struct args *a, const struct zkc_plan *plan, size_t 
     }
     if (o->container_check_ms > 0)
         add(a, "-Dznode.container.checkIntervalMs=%d", o->container_check_ms);
+    if (o->reconfig)
+        add(a, "-Dzookeeper.skipACL=yes"); /* else it needs the super user */
     add_words(a, o->jvm_extra);
 }
 
@@ -346,9 +348,15 @@ static void write_ensemble(const struct zkc_plan *plan, size_t node, FILE *f)
 {
     fprintf(f, "initLimit=%d\nsyncLimit=%d\n", ticks(plan, QUORUM_WAIT_MS, 20),
             ticks(plan, plan->options.sync_limit_ms, 1));
-    for (size_t i = 0; i < plan->options.nodes; i++)
-        fprintf(f, "server.%zu=%s:%d:%d%s\n", i + 1, plan->host[i], plan->route[node][i],
+    for (size_t i = 0; i < plan->options.nodes; i++) {
+        fprintf(f, "server.%zu=%s:%d:%d%s", i + 1, plan->host[i], plan->route[node][i],
                 plan->election_port[i], plan->options.observer[i] ? ":observer" : "");
+        if (plan->options.reconfig)
+            fprintf(f, ";%s", plan->address[i]);
+        fprintf(f, "\n");
+    }
+    if (plan->options.reconfig)
+        fprintf(f, "reconfigEnabled=true\n");
     if (plan->options.observer[node])
         fprintf(f, "peerType=observer\n");
 }
@@ -358,7 +366,9 @@ static void write_config(const struct zkc_plan *plan, size_t node, FILE *f)
     const struct zks_options *o = &plan->options;
 
     fprintf(f, "dataDir=%s\n", plan->data[node]);
-    fprintf(f, "clientPort=%d\nclientPortAddress=%s\n", plan->client_port[node], plan->host[node]);
+    if (!o->reconfig)
+        fprintf(f, "clientPort=%d\nclientPortAddress=%s\n", plan->client_port[node],
+                plan->host[node]);
     fprintf(f, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\n", o->tick_ms,
             o->min_session_ms, o->max_session_ms);
     fprintf(f, "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n");

@@ -27,8 +27,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define ZKS_NODES_MAX 5
-#define ZKS_READY_MS 30000 /* how long a start may take on a busy machine */
+#define ZKS_NODES_MAX 6
+#define ZKS_READY_MS 60000 /* how long a start may take on a busy machine */
 
 struct zks;
 
@@ -44,6 +44,7 @@ struct zks_options {
     /* Nothing behind a snapshot's seal, for snap_set_counter: at all starts of a node. */
     bool no_digest;
     bool extended_types;   /* TTL nodes */
+    bool reconfig;         /* of several nodes: their list can be changed, and has client ports */
     const char *jvm_extra; /* more options for java, separated by blanks */
     const char *cfg_extra; /* more lines for zoo.cfg */
     /* Of each node: its listen address (127.0.0.1), and its network namespace, as a file in /proc

@@ -17,7 +17,7 @@
 #include "say.h"
 #include "signals.h"
 
-enum { OPTION_NODES = 300, TICK_MS = 500, LOOK_MS = 100 };
+enum { OPTION_NODES = 300, NODES_MAX = 5, TICK_MS = 500, LOOK_MS = 100 };
 
 static const char usage[] =
     "usage: zklock-dev [--nodes N]\n"
@@ -43,7 +43,7 @@ static const struct option known[] = {
 static int take(void *arg, int code, const char *value)
 {
     (void)code;
-    return args_number("--nodes", value, 1, ZKS_NODES_MAX, arg);
+    return args_number("--nodes", value, 1, NODES_MAX, arg);
 }
 
 /* --- until it ends ------------------------------------------------------ */

@@ -58,6 +58,7 @@ static void call_on_client(struct refused_calls *e, enum refusal where)
     /* In a callback it may have none just then. */
     RETURNS(zkl_client_session_id(e->client) != 0 && where != REFUSED_IN_CALLBACK, 0, 0);
     RETURNS(zkl_client_server(e->client, address, sizeof address) == ZKL_EFORK, 0, 1);
+    LOCAL(zkl_client_set_servers(e->client, ""), ZKL_EBADSERVERS);
     REFUSED(zkl_client_close(e->client, 5000));
     REFUSED(zkl_client_free(e->client));
     REFUSED(zkl_inspect(e->client, "/every", 5000, &inspection));

@@ -52,6 +52,7 @@ static void try_clients(void)
     try(zkl_client_get_state, (NULL), ZKL_EINVAL);
     none(zkl_client_session_id, (NULL));
     try(zkl_client_server, (NULL, NULL, 0), ZKL_EINVAL);
+    try(zkl_client_set_servers, (NULL, NULL), ZKL_EINVAL);
     try(zkl_client_close, (NULL, 0), ZKL_EINVAL);
     try(zkl_client_free, (NULL), ZKL_EINVAL);
 }

@@ -360,6 +360,8 @@ static void a_client_tells_its_session_and_server(void **)
     check_num(client.session_id(), ==, zkl_client_session_id(client.native_handle()));
     check_num(zkl_client_server(client.native_handle(), address, sizeof address), >, 0);
     check_true(client.server() == address);
+    client.set_servers(address);
+    check_num(thrown_by([&] { client.set_servers("a"); }), ==, ZKL_EBADSERVERS);
     zkl::client moved(std::move(client));
     check_num(client.session_id(), ==, 0);
     check_num(thrown_by([&] { (void)client.server(); }), ==, ZKL_EINVAL);

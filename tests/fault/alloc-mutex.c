@@ -38,6 +38,25 @@ static void no_memory_while_opening(void **state)
     alloc_play(*state, open_it);
 }
 
+static bool other_servers(struct fixture *s, int n, int count)
+{
+    int64_t session = zkl_client_session_id(s->client);
+
+    alloc_arm(n, count);
+    int rc = zkl_client_set_servers(s->client, zks_connect_string(server));
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && rc == ZKL_ENOMEM)); /* the service thread may be struck */
+    alloc_check_works(s, s->client, s->mutex);
+    check_num(zkl_client_session_id(s->client), ==, session);
+    return struck;
+}
+
+/* Other servers, or those that were. */
+static void no_memory_for_other_servers(void **state)
+{
+    alloc_play(*state, other_servers);
+}
+
 static bool new_mutex(struct fixture *s, int n, int count)
 {
     struct zkl_mutex *mutex = NULL;
@@ -346,12 +365,20 @@ static void no_memory_while_freeing(void **state)
 }
 
 const struct CMUnitTest alloc_mutex_tests[] = {
-    ALLOC_TEST(no_memory_while_opening),        ALLOC_TEST(no_memory_for_a_mutex),
-    ALLOC_TEST(no_memory_while_locking),        ALLOC_TEST(no_memory_while_locking_with_a_callback),
-    ALLOC_TEST(no_memory_while_keeping),        ALLOC_TEST(no_memory_while_making_the_path),
-    ALLOC_TEST(no_memory_while_trying),         ALLOC_TEST(no_memory_while_locking_by_other_calls),
-    ALLOC_TEST(no_memory_while_trying_in_vain), ALLOC_TEST(no_memory_while_waiting),
-    ALLOC_TEST(no_memory_while_giving_up),      ALLOC_TEST(no_memory_while_closing),
-    ALLOC_TEST(no_memory_while_freeing),        ALLOC_TEST(no_memory_for_the_next_session),
+    ALLOC_TEST(no_memory_while_opening),
+    ALLOC_TEST(no_memory_for_other_servers),
+    ALLOC_TEST(no_memory_for_a_mutex),
+    ALLOC_TEST(no_memory_while_locking),
+    ALLOC_TEST(no_memory_while_locking_with_a_callback),
+    ALLOC_TEST(no_memory_while_keeping),
+    ALLOC_TEST(no_memory_while_making_the_path),
+    ALLOC_TEST(no_memory_while_trying),
+    ALLOC_TEST(no_memory_while_locking_by_other_calls),
+    ALLOC_TEST(no_memory_while_trying_in_vain),
+    ALLOC_TEST(no_memory_while_waiting),
+    ALLOC_TEST(no_memory_while_giving_up),
+    ALLOC_TEST(no_memory_while_closing),
+    ALLOC_TEST(no_memory_while_freeing),
+    ALLOC_TEST(no_memory_for_the_next_session),
 };
 const size_t alloc_mutex_count = sizeof alloc_mutex_tests / sizeof alloc_mutex_tests[0];

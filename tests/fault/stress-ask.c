@@ -105,6 +105,8 @@ void act_figures(struct player *p, struct station *s, int variant)
     CALL(p, zkl_client_session_id(s->client) != 0, MAY_0 | MAY_COUNT);
     CALL(p, zkl_client_server(s->client, text, sizeof text),
          MAY_COUNT | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
+    CALL(p, zkl_client_set_servers(s->client, s->kind == PROXIED ? world->proxied : world->direct),
+         MAY_0 | MAY(ZKL_ECLOSED));
     CALL(p, zkl_client_get_metrics(s->client, &of_client), MAY_0);
     CALL(p, zkl_client_get_lock_metrics(s->client, &of_lock), MAY_0);
     check_figures(p, &of_lock);
@@ -244,6 +246,7 @@ static void child_client(struct player *p, struct station *s, struct zkl_owner *
     REFUSED(zkl_client_get_state(s->client));
     CALL(p, zkl_client_session_id(s->client), MAY_0);
     REFUSED(zkl_client_server(s->client, NULL, 0));
+    REFUSED(zkl_client_set_servers(s->client, "a:1"));
     REFUSED(zkl_client_close(s->client, 1000));
     REFUSED(zkl_client_free(s->client));
     REFUSED(zkl_client_get_metrics(s->client, &figures));

@@ -514,6 +514,155 @@ static void servers_that_change_places_are_followed(void **state)
     proxy_stop(after);
 }
 
+/* --- another list ------------------------------------------------------------------------------ */
+
+static bool is_linked_to(struct zkl_client *client, struct proxy *proxy)
+{
+    char address[80];
+
+    return zkl_client_server(client, address, sizeof address) > 0 &&
+           strcmp(address, proxy_address(proxy)) == 0;
+}
+
+/* Goal: an open client is given another list, of addresses or of names, and keeps its session and its
+ * hold when the old server is gone. While a link is there, it stays. Method: two proxies, and each
+ * list names one. Modes: F77, F93. */
+static void a_client_is_given_other_servers(void **state)
+{
+    struct proxy *proxies[2] = {NULL, NULL};
+    char servers[2][64];
+
+    (void)state;
+    snprintf(servers[0], sizeof servers[0], "127.0.0.1:%d",
+             proxy_port_on(&proxies[0], "127.0.0.1", 0));
+    snprintf(servers[1], sizeof servers[1], "a.test:%d",
+             proxy_port_on(&proxies[1], "127.0.0.1", 0));
+    is_at(0, "a.test", "127.0.0.1");
+    struct zkl_client *client = fault_open(servers[0], SESSION_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct told told = {0};
+    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    uint64_t token = zkl_mutex_token(mutex);
+    int64_t session = zkl_client_session_id(client);
+    for (int i = 1; i <= test_length(20, 4); i++) {
+        struct proxy *from = proxies[(i + 1) % 2], *to = proxies[i % 2];
+        check_ok(zkl_client_set_servers(client, servers[i % 2]));
+        check_true(is_linked_to(client, from));
+        check_ok(proxy_refuse(to, false));
+        check_ok(proxy_refuse(from, true));
+        proxy_cut(from);
+        check_wait(is_linked_to(client, to) && zkl_mutex_still_held(mutex, 1) == 1, WAIT_MS);
+        check_num(zkl_client_session_id(client), ==, session);
+        check_num(zkl_mutex_token(mutex), ==, token);
+        check_num(told.lost, ==, 0);
+    }
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxies[0]);
+    proxy_stop(proxies[1]);
+}
+
+/* Goal: a list is replaced, again and again, while a name of it is being looked up. Nobody waits for
+ * that, and nothing of the former lists is used any more. A name that is in both keeps its address.
+ * Method: a resolver that hangs; ASan looks for what is used after its end. Modes: F76, F93. */
+static void a_list_is_replaced_amid_a_lookup(void **state)
+{
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = NULL;
+    char servers[64], both[128];
+
+    (void)state;
+    int port = proxy_port_on(&proxy, "127.0.0.1", 0);
+    snprintf(servers, sizeof servers, "a.test:%d", port);
+    snprintf(both, sizeof both, "b.test:1,%s,c.test:2", servers);
+    is_at(0, "a.test", "127.0.0.1");
+    say(1, "b.test", "127.0.0.1", 0, 60000);
+    client = fault_open(servers, SESSION_MS);
+    check_ok(in_time(0, zkl_client_set_servers(client, both)));
+    check_wait(looking == 1, WAIT_MS);
+    for (int i = 0; i < 10; i++)
+        check_ok(in_time(0, zkl_client_set_servers(client, i % 2 ? both : "c.test:3,d.test:4")));
+    int64_t connects = proxy_counts(proxy, PROXY_CONNECT);
+    proxy_cut(proxy);
+    fault_check_reconnect(client, proxy, connects);
+    hurry = true;
+    is_at(1, "b.test", "127.0.0.1");
+    check_wait(looking == 0, WAIT_MS);
+    hurry = false;
+    check_ok(zkl_client_set_servers(client, servers));
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+}
+
+/* The servers that a client can't take stay out, and the client keeps those that it had. */
+static void other_servers_are_refused(void **state)
+{
+    static const char *const wrong[] = {"", "a", "a:0", "a:1,", "[x]:1"};
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS), *below = NULL;
+    char rooted[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        check_num(zkl_client_set_servers(client, wrong[i]), ==, ZKL_EBADSERVERS);
+        check_true(strlen(zkl_error_detail()) > 0);
+    }
+    check_num(zkl_client_set_servers(client, "[::1%]:1"), ==, ZKL_EBADSERVERS);
+    check_num(zkl_client_set_servers(client, NULL), ==, ZKL_EINVAL);
+    check_num(zkl_client_set_servers(NULL, "a:1"), ==, ZKL_EINVAL);
+    check_num(zkl_client_set_servers(client, "a:1/other"), ==, ZKL_EINVAL);
+    check_true(strstr(zkl_error_detail(), "chroot") != NULL);
+    snprintf(rooted, sizeof rooted, "%s/app", zks_connect_string(server));
+    struct zkl_client_options options = fault_client_options(rooted, SESSION_MS);
+    options.connect_timeout_ms = 0; /* nobody has made the chroot */
+    check_ok(zkl_client_open(&below, &options));
+    check_ok(zkl_client_set_servers(below, rooted));
+    check_num(zkl_client_set_servers(below, zks_connect_string(server)), ==, ZKL_EINVAL);
+    check_true(strstr(zkl_error_detail(), "/app") != NULL);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(zkl_client_set_servers(client, zks_connect_string(server)), ==, ZKL_ECLOSED);
+    check_ok(zkl_client_free(client));
+    check_ok(zkl_client_free(below));
+}
+
+static void heard_of_list(const struct zkl_log_event *event, void *count)
+{
+    if (event->kind == ZKL_LOG_KIND_RESOLVER && strcmp(event->node, "/zookeeper/config") == 0 &&
+        strstr(event->message, "it names no servers") != NULL)
+        (*(atomic_int *)count)++;
+}
+
+/* A single server gives no list: the client that wants to follow it keeps its own, says so once, and
+ * comes back to it. Modes: F93. */
+static void an_ensemble_without_a_list_changes_nothing(void **state)
+{
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = NULL;
+    atomic_int count = 0;
+    char servers[64];
+
+    (void)state;
+    snprintf(servers, sizeof servers, "127.0.0.1:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
+    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
+    options.follow_ensemble = 1;
+    options.connect_timeout_ms = WAIT_MS;
+    options.log_fn = heard_of_list;
+    options.log_arg = &count;
+    check_ok(zkl_client_open(&client, &options));
+    check_wait(count == 1, WAIT_MS);
+    int64_t connects = proxy_counts(proxy, PROXY_CONNECT);
+    proxy_cut(proxy);
+    fault_check_reconnect(client, proxy, connects);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(count, ==, 1);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+}
+
 static void metrics(struct zkl_client *client, struct zkl_client_metrics *of)
 {
     memset(of, 0, sizeof *of);
@@ -712,6 +861,10 @@ int main(int argc, char **argv)
         TEST(an_ensemble_that_falls_silent_is_followed),
         TEST(servers_that_change_places_are_followed),
         TEST(addresses_are_taken_when_the_link_fails),
+        TEST(a_client_is_given_other_servers),
+        TEST(a_list_is_replaced_amid_a_lookup),
+        TEST(other_servers_are_refused),
+        TEST(an_ensemble_without_a_list_changes_nothing),
         TEST(addresses_need_no_resolver),
         TEST(ipv6_works),
         TEST(a_handle_that_is_long_in_closing_delays_nobody),

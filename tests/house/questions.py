@@ -12,7 +12,7 @@ import sys
 # The last part of the name: 0 or a code, or a length or descriptor that is never a yes.
 CODES = ('new', 'free', 'open', 'close', 'acquire', 'lock', 'trylock', 'lock_for', 'lock_until', 'unlock', 'check', 'release',
          'renew', 'set_callback', 'set_permits', 'retain_readers', 'cancel', 'inspect', 'revoke', 'break', 'dispatch', 'event_fd',
-         'node_path', 'server', 'get_state', 'get_metrics', 'get_lock_metrics', 'prometheus', 'async', 'guard_mutex_path',
+         'node_path', 'server', 'set_servers', 'get_state', 'get_metrics', 'get_lock_metrics', 'prometheus', 'async', 'guard_mutex_path',
          'guard_permit_path', 'guard_multi_paths')
 # Of no object: what they are given can't be wrong.
 NEVER_WRONG = {'zkl_now_ns', 'zkl_histogram_bound_ns'}

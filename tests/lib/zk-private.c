@@ -42,7 +42,7 @@ static const char usage_text[] =
     "usage: zk-private [OPTION...] [--] [COMMAND [ARGUMENT...]]\n"
     "Start a private ZooKeeper, run COMMAND with ZKLOCK_SERVERS set to its address, end it again.\n"
     "Without COMMAND: print the address and wait for Ctrl-C.\n"
-    "  --nodes N         servers, 1 to 5 (1)\n"
+    "  --nodes N         servers, 1 to 6 (1)\n"
     "  --tick MS         the servers' tick (500)\n"
     "  --min-session MS  shortest session timeout (200)\n"
     "  --max-session MS  longest session timeout (60000)\n"

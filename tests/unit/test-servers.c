@@ -145,6 +145,56 @@ static void lists_that_look_alike_are_known(void **state)
     }
 }
 
+/* Goal: the list that an ensemble gives is read as its servers write it: for clients, or for those
+ * with TLS, the quorum's host where the client's is none. Method: lists and what they become; each
+ * also without the byte behind it. */
+static void the_list_of_an_ensemble_is_read(void **state)
+{
+    static const struct {
+        const char *text, *plain, *tls; /* NULL: a fault */
+    } cases[] = {
+        {"server.1=a:2888:3888:participant;0.0.0.0:2181\nserver.2=b:2888:3888:observer;2182\n"
+         "version=100000003",
+         "a:2181,b:2182", NULL},
+        {"server.1=10.0.0.1:2888:3888;10.0.1.1:2181", "10.0.1.1:2181", NULL},
+        {"server.1=[fe80::1]:2888:3888:participant;[::]:2181\n"
+         "server.2=[fe80::2]:1:2;[0:0:0:0:0:0:0:0]:1\nserver.3=x:1:2;[::1]:9\n",
+         "[fe80::1]:2181,[fe80::2]:1,[::1]:9", NULL},
+        {"server.1=a:1:2|b:3:4:participant;0.0.0.0:2181", "a:2181", NULL},
+        {"server.1=a:1:2:participant;2181;2281\nserver.2=b:1:2;c:2181;d:2281", "a:2181,c:2181",
+         "a:2281,d:2281"},
+        {"server.1=a:1:2:participant;;e:2281", NULL, "e:2281"},
+        {"server.1=a:1:2:participant\nserver.2=b:1:2;2181", NULL, NULL},
+        {"server.2=b:1:2;2181\nserver.1=a:1:2:participant", NULL, NULL},
+        {"version=0", NULL, NULL},
+        {"", NULL, NULL},
+        {"\n\n", NULL, NULL},
+        {"server.1", NULL, NULL},
+        {"server.1=", NULL, NULL},
+        {"server.1=;", NULL, NULL},
+        {"server.1=;;", NULL, NULL},
+        {"server.1=;1", NULL, NULL},
+        {"server.1=a;0", NULL, NULL},
+        {"server.1=a;1/x", NULL, NULL},
+        {"server.1=a;b/c:1", NULL, NULL},
+        {"server.1=a:1:2;x y:1", NULL, NULL},
+        {"server.1=[::1:1:2;1", NULL, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
+        size_t length = strlen(cases[i / 2].text);
+        const char *expected = i % 2 ? cases[i / 2].tls : cases[i / 2].plain, *fault = NULL;
+        char *text = malloc(length + 1); /* nothing behind it; one byte, as 0 may be NULL */
+        memcpy(text + 1, cases[i / 2].text, length);
+        char *list = zkl_servers_of_ensemble(text + 1, length, i % 2, &fault);
+        if (expected ? !list || strcmp(list, expected) != 0 || fault : list || !fault)
+            fail_msg("\"%s\" became \"%s\" (%s)", cases[i / 2].text, list ? list : "(null)",
+                     fault ? fault : "no fault");
+        free(list);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_list_has_parts),
         cmocka_unit_test(addresses_are_merged),
         cmocka_unit_test(lists_that_look_alike_are_known),
+        cmocka_unit_test(the_list_of_an_ensemble_is_read),
     };
     return cmocka_run_group_tests_name("servers", tests, NULL, NULL);
 }

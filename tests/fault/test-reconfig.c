@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three servers are replaced by three others, one by one, under holders and waiters: by lists that the
+ * program gives, and by the ensemble's own. */
+#include "fault.h"
+
+#include <stdio.h>
+
+#include <zookeeper/zookeeper.h>
+
+#include <zklock/inspect.h>
+
+#define SESSION_MS 60000 /* an election on a busy machine ends no window */
+#define SETTLE_MS 60000  /* for it, and for the links */
+#define OLD 3
+#define NODES (2 * OLD)
+
+/* --- the ensemble ----------------------------------------------------------------------------- */
+
+static char config[4096]; /* in its own words */
+
+/* Its line of a node, without the end. */
+static void line_of(int node, char *out, size_t size)
+{
+    char key[16];
+
+    snprintf(key, sizeof key, "server.%d=", node + 1);
+    const char *line = strstr(config, key);
+    check_true(line != NULL);
+    snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
+}
+
+/* The line of an observer, as that of one that votes. */
+static void voter(int node, char *out, size_t size)
+{
+    char line[256];
+
+    line_of(node, line, sizeof line);
+    char *role = strstr(line, ":observer");
+    check_true(role != NULL);
+    *role = '\0';
+    snprintf(out, size, "%s:participant%s", line, role + strlen(":observer"));
+}
+
+static void read_config(zhandle_t *zh)
+{
+    int length = sizeof config - 1;
+
+    check_wait(zoo_get(zh, "/zookeeper/config", 0, config, &length, NULL) == ZOK, SETTLE_MS);
+    config[length > 0 ? length : 0] = '\0';
+}
+
+static void ignore(const char *message)
+{
+    (void)message;
+}
+
+static zhandle_t *admin(void)
+{
+    zhandle_t *zh = zookeeper_init2(zks_connect_string(server), NULL, SESSION_MS, NULL, NULL,
+                                    ZOO_NO_LOG_CLIENTENV, ignore);
+
+    check_true(zh != NULL);
+    check_wait(zoo_state(zh) == ZOO_CONNECTED_STATE, SETTLE_MS);
+    return zh;
+}
+
+static bool reconfigure(zhandle_t *zh, const char *joining, const char *leaving)
+{
+    int length = sizeof config - 1,
+        rc = zoo_reconfig(zh, joining, leaving, NULL, -1, config, &length, NULL);
+
+    if (rc == ZOK)
+        config[length > 0 ? length : 0] = '\0';
+    else
+        net_nap_ms(20); /* an election, or one that is under way */
+    return rc == ZOK;
+}
+
+/* A new node votes, an old one goes. */
+static void replace(zhandle_t *zh, int node)
+{
+    char joining[600], leaving[8];
+
+    read_config(zh);
+    voter(node + OLD, joining, sizeof joining);
+    snprintf(leaving, sizeof leaving, "%d", node + 1);
+    check_wait(reconfigure(zh, joining, leaving), SETTLE_MS);
+}
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+struct user {
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct told told;
+    int64_t session;
+    uint64_t token;
+};
+
+static void servers_from(int first, char *out, size_t size)
+{
+    size_t used = 0;
+
+    for (int i = first; i < first + OLD; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > first ? "," : "",
+                                 zks_address(server, (size_t)i));
+}
+
+static void user_begin(struct user *u, const char *path, bool follows)
+{
+    char servers[200];
+
+    servers_from(0, servers, sizeof servers);
+    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
+    options.connect_timeout_ms = SETTLE_MS;
+    options.follow_ensemble = follows;
+    *u = (struct user){NULL};
+    check_ok(zkl_client_open(&u->client, &options));
+    u->mutex = fault_mutex(u->client, path);
+    check_ok(zkl_mutex_set_callback(u->mutex, told_fn, &u->told));
+    u->session = zkl_client_session_id(u->client);
+}
+
+static void user_end(struct user *u)
+{
+    check_ok(zkl_mutex_free(u->mutex));
+    check_ok(zkl_client_free(u->client));
+}
+
+static bool is_at(struct zkl_client *client, int from)
+{
+    char address[80];
+    bool is = false;
+
+    if (zkl_client_server(client, address, sizeof address) <= 0)
+        return false;
+    for (int i = from; i < from + OLD; i++)
+        is = is || strcmp(address, zks_address(server, (size_t)i)) == 0;
+    return is;
+}
+
+/* Held, by the same session and with the same token; the window has never been empty. */
+static bool holds(const struct user *u)
+{
+    check_num(zkl_client_session_id(u->client), ==, u->session);
+    check_num(zkl_mutex_token(u->mutex), ==, u->token);
+    check_num(zkl_mutex_still_held(u->mutex, 1), ==, 1);
+    check_num(u->told.lost, ==, 0);
+    check_num(u->told.suspect_reason, !=, ZKL_REASON_WINDOW);
+    return u->told.held == u->told.suspect; /* as often back as it was in doubt */
+}
+
+/* Is connected to one of those from here on? */
+static bool has_moved(const struct user *u, int from)
+{
+    return holds(u) && zkl_client_get_state(u->client) == ZKL_CLIENT_CONNECTED &&
+           is_at(u->client, from);
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+/* Goal: the servers of three clients are replaced by others, and nobody loses anything. One client is
+ * given lists, another follows the ensemble; a third one that follows waits behind each of them, and
+ * has the locks when they are released. Method: a new server votes, an old one does not any more, and
+ * then ends; three times. Modes: F77, F93. */
+static void three_servers_are_replaced_by_others(void **state)
+{
+    struct user given, follower, waiters[2];
+    struct actor *a[2];
+    zhandle_t *zh = admin();
+    char servers[200];
+
+    (void)state;
+    user_begin(&given, "/reconfig/given", false);
+    user_begin(&follower, "/reconfig/follower", true);
+    struct user *holders[] = {&given, &follower};
+    for (int i = 0; i < 2; i++) {
+        check_ok(zkl_mutex_lock_for(holders[i]->mutex, SETTLE_MS));
+        holders[i]->token = zkl_mutex_token(holders[i]->mutex);
+        user_begin(&waiters[i], i == 0 ? "/reconfig/given" : "/reconfig/follower", true);
+        a[i] = actor_new();
+        actor_begin(a[i], act_lock, waiters[i].mutex, NULL);
+    }
+    for (int node = 0; node < OLD; node++) {
+        replace(zh, node);
+        servers_from(node + 1, servers, sizeof servers);
+        check_ok(zkl_client_set_servers(given.client, servers));
+        check_ok(zoo_set_servers(zh, servers));
+        check_ok(zks_stop_node(server, (size_t)node));
+        check_wait(has_moved(&given, node + 1) && has_moved(&follower, node + 1), SETTLE_MS);
+    }
+    for (int i = 0; i < 2; i++) {
+        check_true(actor_busy(a[i]));
+        check_wait(is_at(waiters[i].client, OLD), SETTLE_MS);
+        check_ok(zkl_mutex_unlock(holders[i]->mutex));
+        check_ok(actor_end(a[i], SETTLE_MS));
+        check_num(zkl_client_session_id(waiters[i].client), ==, waiters[i].session);
+        uint64_t token = 0;
+        actor_do(a[i], act_token, waiters[i].mutex, &token);
+        check_num(token, >, holders[i]->token);
+        check_ok(actor_do(a[i], act_unlock, waiters[i].mutex, NULL));
+        actor_free(a[i]);
+        user_end(&waiters[i]);
+        user_end(holders[i]);
+    }
+    zookeeper_close(zh);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(three_servers_are_replaced_by_others),
+    };
+    struct zks_options options = fault_options();
+    options.nodes = NODES;
+    options.reconfig = true;
+    for (int i = OLD; i < NODES; i++)
+        options.observer[i] = true;
+    return fault_main(argc, argv, tests, &options);
+}
