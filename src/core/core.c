@@ -206,7 +206,7 @@ static void forget_session(struct zkl_core *core)
     zkl_pending_clear(core);
     zkl_watch_clear(core);
     zkl_shared_list_reset(core);
-    zkl_opcode_reset(core);
+    zkl_opcode_session_ended(core);
     zkl_group_commit_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
         if (c->machine.asked.batch)
@@ -240,7 +240,6 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
     if (actions)
         core->port->session(core->port, actions);
     if (actions & ZKL_SA_LINK_UP) {
-        core->is_blamed = false;
         zkl_opcode_link_up(core);
         core->heartbeat_hold_off = 0;
         core->again_mono_ns = INT64_MAX;
@@ -262,8 +261,8 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
     if (reply->answer == ZKL_ANSWER_LINK && zkl_core_connected(core) &&
         !(slot && is_paced(core, slot)))
         zkl_timers_ask_again(core);
-    if (reply->hung_up && !core->is_blamed) /* they are handed back in the order of their sending */
-        core->is_blamed = zkl_opcode_hung_up(core, slot);
+    if (reply->hung_up) /* they are handed back in the order of their sending */
+        zkl_opcode_hung_up(core, slot);
     struct zkl_reply refusal;
     if (slot && reply->answer != ZKL_ANSWER_LINK &&
         zkl_opcode_answered(core, slot, reply->answer)) {

@@ -379,9 +379,13 @@ struct zkl_core {
     } opcodes[ZKL_OPCODES];
     struct zkl_group_commit group_commit;
     struct zkl_leftovers leftovers;
-    bool knows_transactions; /* one was answered in this session */
-    bool is_blamed;          /* of the last link that broke, what was out first is known */
-    size_t chroot_length;    /* set by the driver: it is part of each path there */
+    int64_t learned_mono_ns;       /* when that was learned last */
+    bool knows_transactions;       /* one was answered */
+    bool is_blamed;                /* of the last link that broke, what was out first is known, */
+    bool is_suspected;             /* and what was out but for keepalives: */
+    enum zkl_request_kind suspect; /* one of these, */
+    unsigned suspicions;           /* so many times in a row, and none was answered between */
+    size_t chroot_length;          /* set by the driver: it is part of each path there */
     struct zkl_due *due[ZKL_DUE_KINDS];  /* what to check when the event is over */
     struct zkl_local_queue *timed_turns; /* those with a time to be checked, */
     int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */

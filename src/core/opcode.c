@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the server at the other end does not know: the requests that it hung up on or refused, and
- * the operations that replace them. The core keeps what it learned until the session ends. With the
- * client's mutex. feed.c and pending.c ask before they send; core.c reports links that broke. */
+ * the operations that replace them. The core keeps what it learned: a session that such a server
+ * ends says nothing new. With the client's mutex. feed.c and pending.c ask before they send; core.c
+ * reports links that broke. */
 #include "opcode.h"
 
 #include <string.h>
@@ -10,9 +11,13 @@
 #include "feed.h"
 
 #define HUNG_UP_MAX 2
+#define USELESS_FROM 3 /* links in a row */
+/* What is unknown is tried once more over the first link after this: servers are replaced, and two
+ * links can break for another reason. */
+#define LEARNED_NS (600 * INT64_C(1000000000))
 
 /* A heartbeat is the first to be sent over each new link, and the first to be lost with it: so one
- * that was answered in this session clears transactions for good. Where there is another way than
+ * that was answered clears transactions for good. Where there is another way than
  * an operation a mistake costs little, and the next server may be one that does not know it: those
  * are cleared for a link. */
 
@@ -53,6 +58,8 @@ static void learn(struct zkl_core *core, enum zkl_opcode opcode)
     if (core->opcodes[opcode].unknown)
         return;
     core->opcodes[opcode].unknown = true;
+    core->learned_mono_ns = core->now.mono_ns;
+    core->session.useless |= opcode == ZKL_OPCODE_MULTI;
     zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_SESSION,
                                             .from = state,
                                             .to = state,
@@ -67,21 +74,56 @@ static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
            !core->opcodes[opcode].unknown;
 }
 
-bool zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
+/* Whatever it is: a link is of no use that ends by the same request as those before it. */
+static void suspect(struct zkl_core *core, const struct zkl_pending *slot)
+{
+    if (core->is_suspected || !slot || slot->kind == ZKL_REQ_KEEPALIVE)
+        return;
+    core->is_suspected = true;
+    if (core->suspect != slot->kind)
+        core->suspicions = 0;
+    core->suspicions += core->suspicions < USELESS_FROM;
+    core->suspect = slot->kind;
+    core->session.useless |= core->suspicions >= USELESS_FROM;
+}
+
+static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
+{
+    if (slot->kind != core->suspect)
+        return;
+    core->is_suspected = true; /* this link was of use */
+    core->suspicions = 0;
+    core->session.useless = zkl_opcode_is_unknown(core, ZKL_OPCODE_MULTI);
+}
+
+void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
 {
     enum zkl_opcode opcode = slot ? slot->opcode : ZKL_OPCODE_OTHER;
-    if (!is_doubtful(core, opcode))
-        return false;
+    suspect(core, slot);
+    if (core->is_blamed || !is_doubtful(core, opcode))
+        return;
+    core->is_blamed = true; /* those that were sent after it are not asked */
     slot->doubted |= 1u << opcode;
     if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX)
         learn(core, opcode);
-    return true;
+}
+
+static void try_once_more(struct zkl_core *core)
+{
+    for (int opcode = 0; opcode < ZKL_OPCODES; opcode++) {
+        if (core->opcodes[opcode].unknown)
+            core->opcodes[opcode].hung_up = HUNG_UP_MAX - 1;
+        core->opcodes[opcode].unknown = false;
+    }
 }
 
 void zkl_opcode_link_up(struct zkl_core *core)
 {
+    core->is_blamed = core->is_suspected = false;
     for (int opcode = 0; opcode < ZKL_OPCODES; opcode++)
         core->opcodes[opcode].answered = false;
+    if (core->now.mono_ns - core->learned_mono_ns >= LEARNED_NS)
+        try_once_more(core);
 }
 
 void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot)
@@ -97,17 +139,25 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
                          enum zkl_answer answer)
 {
     enum zkl_opcode opcode = slot->opcode;
+    bool known = answer != ZKL_ANSWER_UNIMPLEMENTED;
     core->opcodes[opcode].hung_up = 0;
-    core->opcodes[opcode].answered |= answer != ZKL_ANSWER_UNIMPLEMENTED;
+    core->opcodes[opcode].answered |= known;
+    core->opcodes[opcode].unknown &= answer != ZKL_ANSWER_OK;
     core->knows_transactions |= core->opcodes[ZKL_OPCODE_MULTI].answered;
-    if (answer != ZKL_ANSWER_UNIMPLEMENTED || opcode == ZKL_OPCODE_OTHER)
+    if (known)
+        clear_suspect(core, slot);
+    if (known || opcode == ZKL_OPCODE_OTHER)
         return false;
     learn(core, opcode);
     return opcode != ZKL_OPCODE_MULTI;
 }
 
-void zkl_opcode_reset(struct zkl_core *core)
+void zkl_opcode_session_ended(struct zkl_core *core)
 {
-    memset(core->opcodes, 0, sizeof core->opcodes);
-    core->knows_transactions = false;
+    bool at_once = core->session.state == ZKL_SESSION_STARTING && core->session.pause_ns > 0;
+    for (int opcode = 0; opcode < ZKL_OPCODES; opcode++) {
+        core->opcodes[opcode].answered = false;
+        if (at_once && opcode != ZKL_OPCODE_MULTI && core->opcodes[opcode].hung_up > 0)
+            learn(core, opcode);
+    }
 }

@@ -2,7 +2,8 @@
  * What the server at the other end does not know. ZooKeeper answers a request of an unknown type
  * with UNIMPLEMENTED and then hangs up (UnimplementedRequestProcessor). Other servers just hang up,
  * so that a client that asks again would come back forever. The library takes two hang-ups in a row
- * for an answer: from then on, as long as the session lasts, it uses another operation. */
+ * for an answer, or one that ended the session too. From then on it uses another operation, until
+ * it tries the first one again ten minutes later, over the next new link. */
 #ifndef ZKL_CORE_OPCODE_H
 #define ZKL_CORE_OPCODE_H
 
@@ -10,9 +11,9 @@
 
 /* Let the request use another operation if that is known to be necessary; returns the operation. */
 enum zkl_opcode zkl_opcode_choose(const struct zkl_core *core, struct zkl_request *request);
-/* A link broke, and this is of a request that has no answer because of that; NULL: it is not known
- * any more. True: that may be why. Those that were sent after it then are not asked. */
-bool zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot);
+/* A link broke, and this is of a request that has no answer because of that, in the order of their
+ * sending; NULL: it is not known any more. */
+void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot);
 /* The effect of the request has been seen, so the server knew the operation. */
 void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot);
 /* The server has answered; true: it does not know the operation, and the next request uses
@@ -21,8 +22,7 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
                          enum zkl_answer answer);
 /* Perhaps to another server. */
 void zkl_opcode_link_up(struct zkl_core *core);
-/* A new session: its servers may be others. */
-void zkl_opcode_reset(struct zkl_core *core);
+void zkl_opcode_session_ended(struct zkl_core *core);
 
 static inline bool zkl_opcode_is_unknown(const struct zkl_core *core, enum zkl_opcode opcode)
 {

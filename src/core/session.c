@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #define MS INT64_C(1000000)
+#define PAUSE_MIN_NS (1000 * MS)
 #define BIT(state) (1u << (state))
 
 static const unsigned allowed[ZKL_SESSION_STATES] = {
@@ -85,23 +86,90 @@ static unsigned probe_drop(const struct zkl_session *s)
 static unsigned start_over(struct step *step, unsigned flags, const char *why)
 {
     step->s->id = 0;
+    step->s->waits = false;
     zkl_proof_begin(&step->s->proof);
     set_timer(step, -1);
     move(step, ZKL_SESSION_STARTING, why);
     return flags;
 }
 
+/* --- servers that end what they have just begun ------------------------------------------------ */
+
+/* A server of another make can end a session with each request that it does not know, one that
+ * stops or starts with each connection, and libzookeeper comes back at once. So the next try waits
+ * for a second, then twice as long each time, up to a third of the timeout; and up to a quarter
+ * longer, so that clients do not come together. */
+
+static int64_t longest_pause_ns(const struct zkl_session *s)
+{
+    int64_t third_ns = s->timeout_ms * MS / 3;
+    return third_ns > PAUSE_MIN_NS ? third_ns : PAUSE_MIN_NS;
+}
+
+static void lengthen_pause(struct zkl_session *s)
+{
+    int64_t most = longest_pause_ns(s);
+    s->pause_ns = s->pause_ns == 0 ? PAUSE_MIN_NS : 2 * s->pause_ns;
+    if (s->pause_ns > most)
+        s->pause_ns = most;
+}
+
+/* Servers count sessions, so their ids differ in their last bits: this makes them differ in the
+ * first ones. */
+static int64_t jittered_ns(const struct step *step)
+{
+    uint64_t seed = (uint64_t)step->s->id ^ (uint64_t)step->ev->now.mono_ns;
+    uint64_t part = seed * UINT64_C(0x9e3779b97f4a7c15) >> 54; /* of 1024 */
+    return step->s->pause_ns + step->s->pause_ns / 4096 * (int64_t)part;
+}
+
+/* One of ZooKeeper's lives for its timeout at least, unless its server has lost the data. One that
+ * came up and ended unheard of has no id here. */
+static unsigned next_session(struct step *step, unsigned flags, const char *why)
+{
+    struct zkl_session *s = step->s;
+    int64_t now_ns = step->ev->now.mono_ns;
+    int64_t born_ns = s->id != 0 ? s->born_mono_ns : now_ns;
+    bool at_once = now_ns - born_ns < longest_pause_ns(s);
+    if (at_once)
+        lengthen_pause(s);
+    else
+        s->pause_ns = 0;
+    int64_t next_ns = born_ns + jittered_ns(step);
+    bool waits = next_ns > now_ns;
+    flags |= waits ? ZKL_SA_DROP_HANDLE : ZKL_SA_REPLACE_HANDLE;
+    start_over(step, flags, at_once ? "ended at once" : why);
+    if (waits)
+        s->timer_mono_ns = next_ns;
+    return flags;
+}
+
+/* The link is up, but its requests would end it as those before it. Small reads keep it. */
+static unsigned use_later(struct step *step, unsigned flags)
+{
+    lengthen_pause(step->s);
+    step->s->waits = true;
+    step->s->timer_mono_ns = step->ev->now.mono_ns + jittered_ns(step);
+    return flags;
+}
+
+/* --- links and sessions ------------------------------------------------------------------------ */
+
 /* up: of the handle's event; its now may be a while ago. */
 static unsigned connected(struct step *step, const struct zkl_session_event *up, unsigned flags,
                           const char *why)
 {
+    bool is_new = step->s->id != up->session;
+    if (is_new)
+        step->s->born_mono_ns = step->ev->now.mono_ns;
     step->s->id = up->session;
     step->s->timeout_ms = up->timeout_ms;
     zkl_proof_announced(&step->s->proof, up->timeout_ms);
     zkl_proof_link_up(&step->s->proof, step->ev->now.boot_ns, up->opened_boot_ns, up->first);
     set_timer(step, -1);
     move(step, ZKL_SESSION_CONNECTED, why);
-    return flags | ZKL_SA_LINK_UP;
+    bool later = step->s->useless && !is_new; /* a new one has waited */
+    return later ? use_later(step, flags) : flags | ZKL_SA_LINK_UP;
 }
 
 /* libzookeeper returns the timeout that a server announced last, which need not be over the link of
@@ -115,8 +183,7 @@ static bool timeout_is_unknown(const struct zkl_session *s, const struct zkl_ses
 
 static unsigned give_up(struct step *step)
 {
-    unsigned flags = probe_drop(step->s) | ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE;
-    return start_over(step, flags, "its timeout is unknown");
+    return next_session(step, probe_drop(step->s) | ZKL_SA_EXPIRE, "its timeout is unknown");
 }
 
 static unsigned on_up(struct step *step)
@@ -146,14 +213,23 @@ static unsigned on_up(struct step *step)
     return 0;
 }
 
+/* One that was not used yet was not reported. */
+static unsigned link_down(struct zkl_session *s)
+{
+    bool was_used = zkl_session_connected(s);
+    s->waits = false;
+    zkl_proof_link_down(&s->proof);
+    return was_used ? ZKL_SA_LINK_DOWN : 0;
+}
+
 static unsigned on_down(struct step *step)
 {
     if (step->s->state != ZKL_SESSION_CONNECTED)
         return 0;
-    zkl_proof_link_down(&step->s->proof);
+    unsigned flags = link_down(step->s);
     set_timer(step, 2 * (int64_t)step->s->timeout_ms);
     move(step, ZKL_SESSION_SUSPENDED, "link lost");
-    return ZKL_SA_LINK_DOWN;
+    return flags;
 }
 
 /* The second handle is connected already: it is the next session. */
@@ -169,10 +245,10 @@ static unsigned adopt_probe(struct step *step, const char *why)
 
 static unsigned on_expired(struct step *step)
 {
-    unsigned flags = probe_drop(step->s) | ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE;
+    unsigned flags = probe_drop(step->s) | ZKL_SA_EXPIRE;
     switch (step->s->state) {
     case ZKL_SESSION_CONNECTED:
-        flags |= ZKL_SA_LINK_DOWN;
+        flags |= link_down(step->s);
         break;
     case ZKL_SESSION_STARTING:
     case ZKL_SESSION_SUSPENDED:
@@ -185,7 +261,7 @@ static unsigned on_expired(struct step *step)
     case ZKL_SESSION_STATES:
         return 0;
     }
-    return start_over(step, flags, "expired");
+    return next_session(step, flags, "expired");
 }
 
 static unsigned on_probe_up(struct step *step)
@@ -222,6 +298,12 @@ static unsigned on_timer(struct step *step)
     }
     if (step->s->state == ZKL_SESSION_PROBING)
         return ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE;
+    if (step->s->state == ZKL_SESSION_STARTING)
+        return ZKL_SA_REPLACE_HANDLE;
+    if (step->s->state == ZKL_SESSION_CONNECTED) {
+        step->s->waits = false;
+        return ZKL_SA_LINK_UP;
+    }
     assert(step->s->state == ZKL_SESSION_PROBED); /* no other state has a timer */
     return adopt_probe(step, "server does not know the session");
 }
@@ -231,9 +313,7 @@ static unsigned stop(struct step *step, enum zkl_session_state to, unsigned flag
     if (step->s->state == ZKL_SESSION_CLOSED || step->s->state == to)
         return 0;
     flags |= probe_drop(step->s);
-    if (step->s->state == ZKL_SESSION_CONNECTED)
-        flags |= ZKL_SA_LINK_DOWN;
-    zkl_proof_link_down(&step->s->proof);
+    flags |= link_down(step->s);
     set_timer(step, -1);
     move(step, to, why);
     return flags;

@@ -55,7 +55,8 @@ enum zkl_session_action {
     ZKL_SA_ADOPT_PROBE = 64, /* the probe becomes the handle, the old one is dropped */
     ZKL_SA_FAIL = 128,       /* credential refused: all callers are notified */
     ZKL_SA_CLOSED = 256,
-    ZKL_SA_FIRST_READ = 512 /* the core's: the first read was answered */
+    ZKL_SA_FIRST_READ = 512,  /* the core's: the first read was answered */
+    ZKL_SA_DROP_HANDLE = 1024 /* drop the handle: REPLACE_HANDLE follows after a pause */
 };
 
 struct zkl_session {
@@ -65,6 +66,10 @@ struct zkl_session {
     int timeout_ms;                 /* announced last; before the first connection asked_ms */
     struct zkl_session_event probe; /* how the second handle came up last */
     int64_t timer_mono_ns;          /* INT64_MAX: none */
+    int64_t born_mono_ns;           /* when the session came up */
+    int64_t pause_ns; /* between the last two that ended at once, or links; 0: none did */
+    bool useless;     /* set by the core: the last links ended without the answer that counts */
+    bool waits;       /* CONNECTED, but the link is not used before the timer */
     struct zkl_proof proof;
 };
 
@@ -82,7 +87,7 @@ const char *zkl_session_state_name(enum zkl_session_state state);
 
 static inline bool zkl_session_connected(const struct zkl_session *session)
 {
-    return session->state == ZKL_SESSION_CONNECTED;
+    return session->state == ZKL_SESSION_CONNECTED && !session->waits;
 }
 
 /* The smallest that was announced; before that what was asked for. */

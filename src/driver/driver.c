@@ -19,10 +19,10 @@
 static void port_session(struct zkl_port *port, unsigned actions)
 {
     struct zkl_driver *d = zkl_driver_of(port);
-    if (actions & ZKL_SA_REPLACE_HANDLE) {
+    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE))
         zkl_handle_bury(d, &d->current);
+    if (actions & ZKL_SA_REPLACE_HANDLE)
         d->open_current = true;
-    }
     if (actions & ZKL_SA_ADOPT_PROBE) {
         zkl_handle_bury(d, &d->current);
         d->current = d->probe;
@@ -35,8 +35,8 @@ static void port_session(struct zkl_port *port, unsigned actions)
     }
     if (actions & ZKL_SA_OPEN_PROBE)
         d->open_probe = true;
-    if (actions &
-        (ZKL_SA_REPLACE_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE))
+    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE | ZKL_SA_ADOPT_PROBE |
+                   ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE))
         zkl_driver_kick(d);
     d->config.session(d->config.arg, actions);
 }

@@ -134,7 +134,7 @@ static void look_at_all(struct zkl_driver *d)
 static int64_t pause_ms(const struct zkl_driver *d)
 {
     int64_t timeout_ms = d->core.session.timeout_ms, quarter_ms = timeout_ms / 4;
-    if (zkl_session_connected(&d->core.session))
+    if (d->core.session.state == ZKL_SESSION_CONNECTED)
         return timeout_ms > LINKED_MS ? timeout_ms : LINKED_MS;
     if (quarter_ms < UNLINKED_MIN_MS)
         return UNLINKED_MIN_MS;

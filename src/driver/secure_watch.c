@@ -24,6 +24,6 @@ int64_t zkl_secure_watch(struct zkl_driver *d, int64_t now_mono_ns)
         return INT64_MAX;
     watch(d, d->current, now_mono_ns);
     watch(d, d->probe, now_mono_ns);
-    bool linked = d->current && zkl_session_connected(&d->core.session);
+    bool linked = d->current && d->core.session.state == ZKL_SESSION_CONNECTED;
     return linked && !d->probe ? INT64_MAX : now_mono_ns + WATCH_MS * MS;
 }

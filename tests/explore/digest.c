@@ -369,6 +369,9 @@ static void session_machine(const struct zkl_session *s)
     session(s->id);
     raw(s->timeout_ms);
     due_mono(s->timer_mono_ns);
+    mono(s->born_mono_ns);
+    raw((uint64_t)s->pause_ns);
+    raw(s->useless | s->waits << 1);
     if (s->state == ZKL_SESSION_PROBED) {
         session(s->probe.session);
         raw(s->probe.timeout_ms);
@@ -505,6 +508,10 @@ static void core(const struct client *c)
     watches(k);
     for (int i = 0; i < ZKL_OPCODES; i++)
         raw(k->opcodes[i].hung_up * 4 + k->opcodes[i].unknown * 2 + k->opcodes[i].answered);
+    mono(k->learned_mono_ns);
+    raw(k->is_suspected);
+    raw(k->suspicions > 0 ? k->suspect : 0);
+    raw(k->suspicions);
     raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2 |
         k->knows_transactions << 3);
     raw(k->heartbeat_failures);

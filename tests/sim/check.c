@@ -7,9 +7,10 @@
 #include <zklock/zklock.h>
 
 #include "core/due.h"
-#include "core/opcode.h"
 #include "core/watch.h"
 #include "world.h"
+
+#define SESSIONS_APART_MS 1000
 
 bool is_proved(const struct proc *p, const struct zkl_contender *c)
 {
@@ -340,10 +341,10 @@ static bool is_known(const struct zkl_core *core, const char *path)
     return is_among(core->removing, path);
 }
 
-/* Where the server removes none, they stay until they fire. */
+/* Where the server removes none, they stay until they fire; those stay too when it has learned. */
 static bool leaves_watches(const struct zkl_core *core)
 {
-    return zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
+    return core->learned_mono_ns != 0;
 }
 
 /* The core knows every watch on the server, and each armed one belongs to a waiter. */
@@ -408,6 +409,14 @@ static void check_counts(const struct proc *p)
     must(unchecked == p->core.unchecked);
     must(waiting + queries_out(p) == p->core.waiting);
     must(!p->core.refused);
+}
+
+/* Whatever the server does with sessions, they come slowly. */
+void check_opening(struct proc *p)
+{
+    int64_t now_ns = now_of(p).mono_ns;
+    must(p->opened_mono_ns == 0 || now_ns - p->opened_mono_ns >= SESSIONS_APART_MS * MS);
+    p->opened_mono_ns = now_ns;
 }
 
 /* With a node that may be checked, and nothing in the way, the session is proved. */

@@ -118,7 +118,7 @@ static void drop_handle(struct fake_handle **h, void (*how)(struct fake_handle *
 static void port_session(struct zkl_port *port, unsigned actions)
 {
     struct proc *p = proc_of(port);
-    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_CLOSED))
+    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_CLOSED))
         drop_handle(&p->current, fake_close);
     if (actions & ZKL_SA_FAIL)
         drop_handle(&p->current, fake_kill); /* libzookeeper ends without the session's end */
@@ -234,8 +234,10 @@ static void open_handles(struct proc *p)
 {
     if (p->closed)
         return;
-    if (p->open_current && !p->current)
+    if (p->open_current && !p->current) {
         p->current = fake_open(&p->world->fake);
+        check_opening(p);
+    }
     p->open_current = false;
     if (p->open_probe && !p->probe)
         p->probe = fake_open(&p->world->fake);

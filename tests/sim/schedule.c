@@ -69,6 +69,7 @@ static void foreign_servers(struct world *w)
         unknown[ZKL_OPCODE_REMOVE_WATCHES] = what / 2 % 2 == 0;
         unknown[ZKL_OPCODE_CONTAINER] = what / 4 % 2 == 0;
         w->fake.manner = what / 8 % FAKE_MANNERS;
+        w->fake.resumes_none = what / 8 / FAKE_MANNERS % 2 == 1;
     }
     if (unknown[ZKL_OPCODE_CREATE2])
         happened(w, SIM_NO_CREATE2);
@@ -104,7 +105,7 @@ static void world_init(struct world *w)
     w->says_no = w->seed % SAYS_NO_ONCE_IN == 0 && schedule_broken == 0;
     w->fake.would_not_once_in = w->says_no ? 40 : 0;
     /* What a server does not know is learnt anew in each session. */
-    w->fake.resumes_none = w->seed % RESUMES_NONE_ONCE_IN == 4 && w->seed % FOREIGN_ONCE_IN != 0;
+    w->fake.resumes_none |= w->seed % RESUMES_NONE_ONCE_IN == 4;
     w->fake.reads_ahead = w->seed % READS_AHEAD_ONCE_IN == 2;
     w->turns_root = w->seed / TURNS_ONCE_IN % 2 == 0 ? 0 : TURNS_ROOT;
     for (int i = 0; i < PROCS; i++)

@@ -158,6 +158,7 @@ struct proc {
     /* When it last could not prove its session: nothing to check, or no link. */
     int64_t unproved_ms;
     int64_t window_end_boot; /* of its session, after its last step */
+    int64_t opened_mono_ns; /* when the newest handle that replaced another was opened */
     int64_t spin_ms;
     int spins;
 };
@@ -317,6 +318,8 @@ struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
                              const char *deleted_guid);
 /* What it received. */
 void check_unlocked(struct world *w, const struct unlocked *unlocked, int code);
+/* A handle is opened. */
+void check_opening(struct proc *p);
 void check_process(struct proc *p);
 /* A session is about to expire. */
 void check_expiry(struct fake *fake, int64_t session);

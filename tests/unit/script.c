@@ -11,6 +11,7 @@
 #include "core/watch.h"
 
 #define MS INT64_C(1000000)
+#define HOUR_NS (3600000 * MS)
 #define BOOT_AHEAD_MS 5000000
 #define NAME_MAX_ 160
 
@@ -230,7 +231,7 @@ static void port_session(struct zkl_port *port, unsigned actions)
 {
     static const char *const names[] = {"link up",    "link down",  "expired",     "replace handle",
                                         "open probe", "drop probe", "adopt probe", "failed",
-                                        "closed",     "hello"};
+                                        "closed",     "hello",      "drop handle"};
     char text[NAME_MAX_] = "";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (actions & (1u << i))
@@ -426,6 +427,8 @@ static void session_event(struct script *s, enum zkl_session_event_type type, in
                                       .first = !s->was_up};
     s->was_up = type == ZKL_SE_EXPIRED ? false : s->was_up || type == ZKL_SE_UP;
     zkl_core_session_event(&s->core, &event);
+    if (type == ZKL_SE_UP && !s->young)
+        s->core.session.born_mono_ns = event.now.mono_ns - HOUR_NS;
 }
 
 void script_event(struct script *s, enum zkl_session_event_type type)
@@ -516,7 +519,7 @@ void script_at(struct script *s, int64_t ms)
         assert_true(++calls < 10000); /* the service thread would spin */
         s->now_ms = due_ms > s->now_ms ? due_ms : s->now_ms;
         zkl_core_timer(&s->core, now_of(s));
-        if (zkl_session_connected(&s->core.session))
+        if (s->core.session.state == ZKL_SESSION_CONNECTED)
             answer_keepalives(s);
     }
     s->now_ms = ms;

@@ -55,7 +55,7 @@ static const struct {
 } table[] = {
     {S(STARTING), ZKL_SE_UP, S(CONNECTED), ZKL_SA_LINK_UP},
     {S(STARTING), ZKL_SE_DOWN, STAYS, 0},
-    {S(STARTING), ZKL_SE_EXPIRED, S(STARTING), ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE},
+    {S(STARTING), ZKL_SE_EXPIRED, S(STARTING), ZKL_SA_EXPIRE | ZKL_SA_DROP_HANDLE},
     {S(STARTING), ZKL_SE_PROBE_UP, STAYS, 0},
     {S(STARTING), ZKL_SE_PROBE_DOWN, STAYS, 0},
     {S(STARTING), ZKL_SE_TIMER, STAYS, 0},
@@ -205,7 +205,7 @@ static void a_session_of_unknown_timeout_is_given_up(void **state)
         step_at(&s, 15, ZKL_SE_DOWN, 0);
         unsigned actions = up_again(&s, ZKL_SE_UP, raised ? 3 * TIMEOUT_MS : TIMEOUT_MS);
         bool unknown = raised && !answered;
-        assert_int_equal(actions, unknown ? ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE : ZKL_SA_LINK_UP);
+        assert_int_equal(actions, unknown ? ZKL_SA_EXPIRE | ZKL_SA_DROP_HANDLE : ZKL_SA_LINK_UP);
         assert_int_equal(s.id, unknown ? 0 : 7);
         assert_int_equal(s.state, unknown ? ZKL_SESSION_STARTING : ZKL_SESSION_CONNECTED);
     }
@@ -285,6 +285,125 @@ static void the_first_handle_has_a_last_chance(void **state)
     assert_true(s.timer_mono_ns == INT64_MAX);
 }
 
+/* --- servers that end what they have just begun ------------------------------------------------ */
+
+#define LONG_MS 12000
+
+/* A client's life on such a server: moves on to the timer. */
+struct life {
+    struct zkl_session s;
+    int64_t ms, id;
+    unsigned actions;
+};
+
+static void live(struct life *l, enum zkl_session_event_type type)
+{
+    struct zkl_session_event event = {
+        .type = type, .now = {l->ms * MS, l->ms * MS}, .session = l->id, .timeout_ms = LONG_MS};
+    l->actions = zkl_session_step(&l->s, &event, NULL, NULL);
+}
+
+/* How long after it came up a session that ends after lived_ms is replaced. */
+static int64_t replaced_after(struct life *l, int lived_ms)
+{
+    int64_t born_ms = l->ms;
+    l->id++;
+    live(l, ZKL_SE_UP);
+    l->ms += lived_ms;
+    live(l, ZKL_SE_DOWN);
+    live(l, ZKL_SE_EXPIRED);
+    if (l->actions & ZKL_SA_REPLACE_HANDLE)
+        return l->ms - born_ms;
+    assert_int_equal(l->actions, ZKL_SA_EXPIRE | ZKL_SA_DROP_HANDLE);
+    int64_t due_ms = l->s.timer_mono_ns / MS;
+    l->ms = due_ms;
+    live(l, ZKL_SE_TIMER);
+    assert_int_equal(l->actions, 0); /* not a moment before */
+    l->ms++;
+    live(l, ZKL_SE_TIMER);
+    assert_int_equal(l->actions, ZKL_SA_REPLACE_HANDLE);
+    return l->ms - born_ms;
+}
+
+static struct life new_life(int64_t id)
+{
+    struct life l = {.id = id, .ms = 5000};
+    zkl_session_init(&l.s, LONG_MS, 0);
+    return l;
+}
+
+/* Goal: a server that ends each session at once is asked once in the first second, and ever more rarely up to a third
+ * of the timeout; one that lived its time is replaced immediately, and the next begins from the start. */
+static void sessions_that_end_at_once_come_slower(void **state)
+{
+    static const int least_ms[] = {1000, 2000, 4000, 4000, 4000};
+    struct life l = new_life(77);
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof least_ms / sizeof *least_ms; i++) {
+            int64_t after_ms = replaced_after(&l, 3);
+            assert_in_range(after_ms, least_ms[i], least_ms[i] * 5 / 4 + 1);
+        }
+        assert_int_equal(replaced_after(&l, LONG_MS / 3), LONG_MS / 3);
+    }
+    assert_int_equal(replaced_after(&l, LONG_MS / 3 - 1),
+                     LONG_MS / 3 - 1); /* the pause is over by then */
+    assert_in_range(replaced_after(&l, 1), 2000, 2501);
+}
+
+/* Goal: clients whose sessions end together do not come back together. */
+static void pauses_differ(void **state)
+{
+    int64_t first_ms = 0;
+    int same = 0;
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        struct life l = new_life(1000 + i);
+        int64_t after_ms = replaced_after(&l, 3);
+        first_ms = i == 0 ? after_ms : first_ms;
+        same += after_ms == first_ms;
+    }
+    assert_in_range(same, 1, 9);
+}
+
+/* Goal: a link that is of no use, as those before it ended without the answer that counts, is not used before a pause,
+ * and nobody is told of it; pauses grow, and end with the session. */
+static void useless_links_are_used_later(void **state)
+{
+    struct life l = new_life(5);
+    (void)state;
+    live(&l, ZKL_SE_UP);
+    assert_int_equal(l.actions, ZKL_SA_LINK_UP);
+    l.s.useless = true;
+    for (int i = 0; i < 3; i++) {
+        live(&l, ZKL_SE_DOWN);
+        assert_int_equal(l.actions, i == 0 ? ZKL_SA_LINK_DOWN : 0);
+        live(&l, ZKL_SE_UP);
+        assert_int_equal(l.actions, 0);
+        assert_int_equal(l.s.state, ZKL_SESSION_CONNECTED);
+        assert_false(zkl_session_connected(&l.s));
+        assert_in_range(l.s.timer_mono_ns - l.ms * MS, (1000 * MS) << i, (1250 * MS) << i);
+    }
+    l.ms = l.s.timer_mono_ns / MS + 1;
+    live(&l, ZKL_SE_TIMER);
+    assert_int_equal(l.actions, ZKL_SA_LINK_UP);
+    assert_true(zkl_session_connected(&l.s));
+    live(&l, ZKL_SE_DOWN);
+    assert_int_equal(l.actions, ZKL_SA_LINK_DOWN);
+    live(&l, ZKL_SE_UP);
+    l.ms += LONG_MS;
+    live(&l, ZKL_SE_EXPIRED);
+    assert_int_equal(l.actions, ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE);
+    l.id++;
+    live(&l, ZKL_SE_UP); /* the first link of a session: the session has waited */
+    assert_int_equal(l.actions, ZKL_SA_LINK_UP);
+    live(&l, ZKL_SE_DOWN);
+    live(&l, ZKL_SE_UP);
+    live(&l, ZKL_SE_CLOSE);
+    assert_int_equal(l.actions, ZKL_SA_CLOSED);
+    assert_true(l.s.timer_mono_ns == INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +415,9 @@ int main(void)
         cmocka_unit_test(a_wiped_server_is_probed_and_then_adopted),
         cmocka_unit_test(a_forgotten_probe_is_replaced),
         cmocka_unit_test(the_first_handle_has_a_last_chance),
+        cmocka_unit_test(sessions_that_end_at_once_come_slower),
+        cmocka_unit_test(pauses_differ),
+        cmocka_unit_test(useless_links_are_used_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
