@@ -15,6 +15,7 @@
 #include "counts.h"
 #include "credential.h"
 #include "driver/clock.h"
+#include "driver/trouble.h"
 #include "error.h"
 #include "hold.h"
 #include "op.h"
@@ -82,12 +83,22 @@ static void on_session(void *arg, unsigned actions)
         post_state(client, ZKL_CLIENT_SUSPENDED);
     if (actions & ZKL_SA_EXPIRE)
         post_state(client, ZKL_CLIENT_EXPIRED);
-    if (actions & ZKL_SA_REPLACE_HANDLE)
+    if ((actions & ZKL_SA_EXPIRE) && (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE)))
         post_state(client, ZKL_CLIENT_CONNECTING);
     if (actions & ZKL_SA_FAIL)
         post_state(client, ZKL_CLIENT_AUTH_FAILED);
     if (actions & ZKL_SA_LINK_UP)
         post_state(client, ZKL_CLIENT_CONNECTED);
+}
+
+int zkl_fail_unserved(struct zkl_client *client, int rc, const char *what)
+{
+    char trouble[ZKL_TROUBLE_SIZE] = "";
+    zkl_driver_lock(client->driver);
+    if (rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED || rc == ZKL_EUNPROVED)
+        zkl_trouble_tell(client->driver, trouble, sizeof trouble);
+    zkl_driver_unlock(client->driver);
+    return zkl_fail(rc, "%s%s", what, trouble);
 }
 
 /* --- open --------------------------------------------------------------- */
@@ -271,9 +282,7 @@ static int code_of_opening(const struct zkl_driver *d)
 static void tell_trouble(const struct zkl_driver *d, int rc, char *text, size_t size)
 {
     if (rc == ZKL_EDISCONNECTED)
-        zkl_resolver_trouble(d, text, size);
-    if (rc == ZKL_EDISCONNECTED && text[0] == '\0')
-        zkl_secure_trouble(d, text, size);
+        zkl_trouble_tell(d, text, size);
     if (rc != ZKL_EAUTH)
         return;
     if (d->config.security.sasl_mechanism)
@@ -286,7 +295,7 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
 {
     struct zkl_driver *d = client->driver;
     int64_t deadline = zkl_clock_mono_ns() + o->connect_timeout_ms * MS;
-    char trouble[512] = "";
+    char trouble[ZKL_TROUBLE_SIZE] = "";
     zkl_driver_lock(d);
     while (undecided(client) && zkl_clock_mono_ns() < deadline)
         zkl_driver_wait(d, &client->opener, deadline);

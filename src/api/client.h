@@ -131,4 +131,8 @@ void zkl_client_unref(struct zkl_client *client);
 struct zkl_lock_path *zkl_lock_path_get(struct zkl_client *client, const char *path);
 void zkl_lock_path_put(struct zkl_client *client, struct zkl_lock_path *lock_path);
 
+/* Without the mutex: the failure of a call that has waited, with the reason if no server was of use.
+ */
+int zkl_fail_unserved(struct zkl_client *client, int rc, const char *what);
+
 #endif

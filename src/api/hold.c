@@ -461,3 +461,16 @@ void zkl_hold_begin(struct zkl_hold *hold)
     hold->reason = ZKL_REASON_NONE;
     atomic_fetch_add(&hold->refs, 1);
 }
+
+/* ZEPHEMERALONLOCALSESSION */
+#define OF_A_LOCAL_SESSION (-120)
+
+int zkl_hold_fail_answer(const struct zkl_hold *hold, int rc, const char *path)
+{
+    const char *why = hold->number == OF_A_LOCAL_SESSION
+                          ? ": the session is local to its server, so it can hold no lock: turn "
+                            "localSessionsEnabled off at all servers"
+                          : "";
+    return zkl_fail(rc, "%s: while %s, ZooKeeper returned %d%s", path, hold->detail, hold->number,
+                    why);
+}

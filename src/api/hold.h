@@ -188,6 +188,7 @@ void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
 /* ZKL_EDEADLK: an operation of the same owner is acquiring that path. */
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex);
 /* Note the failure with what the hold knows of it; the code. */
+int zkl_hold_fail_answer(const struct zkl_hold *hold, int rc, const char *path);
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
 int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc);
 /* The caller's wait as this library knows it, defaults for NULL; 0 or EINVAL, said for call. */

@@ -11,6 +11,7 @@
  * lock. */
 #include "multi.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "counts.h"
@@ -355,8 +356,12 @@ void zkl_attempt_end(struct zkl_attempt *a, int rc)
 static int fail(const struct zkl_attempt *a, int rc)
 {
     size_t i = a->culprit;
-    if (i == a->multi->count)
-        return zkl_fail(rc, "zkl_multi_acquire: %s and others", zkl_member_path(member_at(a, 0)));
+    if (i == a->multi->count) {
+        char what[ZKL_PATH_MAX + 40];
+        snprintf(what, sizeof what, "zkl_multi_acquire: %.*s and others", ZKL_PATH_MAX,
+                 zkl_member_path(member_at(a, 0)));
+        return zkl_fail_unserved(a->multi->client, rc, what);
+    }
     if (a->shares[i].request && !a->own_lost)
         return zkl_permit_request_fail(a->shares[i].request, rc);
     if (a->shares[i].hold && !a->own_lost)

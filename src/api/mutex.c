@@ -137,13 +137,12 @@ int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: it is blocked by %s", path, hold->detail);
     if (zkl_error_is_answer(rc))
-        return zkl_fail(rc, "%s: while %s, ZooKeeper returned %d", path, hold->detail,
-                        hold->number);
+        return zkl_hold_fail_answer(hold, rc, path);
     if (rc == ZKL_ESYSTEM && hold->detail[0])
         return zkl_fail(rc,
                         "%s: while %s; the client already watches as many nodes as it can restore",
                         path, hold->detail);
-    return zkl_fail(rc, "%s", path);
+    return zkl_fail_unserved(hold->client, rc, path);
 }
 
 /* The calling thread has something at this path, but not through this handle. Only one case may

@@ -198,7 +198,6 @@ int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: its inner lock is blocked by %s", path, hold->detail);
     if (zkl_error_is_answer(rc))
-        return zkl_fail(rc, "%s: while %s, ZooKeeper returned %d", path, hold->detail,
-                        hold->number);
-    return zkl_fail(rc, "%s", path);
+        return zkl_hold_fail_answer(hold, rc, path);
+    return zkl_fail_unserved(hold->client, rc, path);
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "login.h"
+#include "trouble.h"
 
 /* For its log libzookeeper would ask for the user's name, which can take long with a directory
  * service. */
@@ -61,28 +62,23 @@ void zkl_security_fini(struct zkl_security *security)
  * the level of the log, and sasl_client_init does not expect a second thread: all three would mix up
  * two clients that are opened at the same time. */
 static pthread_mutex_t init_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t last_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* A forked child has none of the threads that could unlock these. */
+/* A forked child has none of the threads that could unlock these, ours and that of trouble.c. */
 void zkl_secure_before_fork(void)
 {
     pthread_mutex_lock(&init_mutex);
-    pthread_mutex_lock(&last_mutex);
+    zkl_trouble_before_fork();
     zkl_io_before_fork();
 }
 
 void zkl_secure_after_fork(void)
 {
     zkl_io_after_fork();
-    pthread_mutex_unlock(&last_mutex);
+    zkl_trouble_after_fork();
     pthread_mutex_unlock(&init_mutex);
 }
 
-/* --- what went wrong last --------------------------------------------------------------------- */
-
-/* libzookeeper reports this only in its log, which is one for the process and does not name the
- * handle. The server's address identifies the handle. */
-static char last_server[80], last_text[200];
+/* --- the log ----------------------------------------------------------------------------------- */
 
 /* Why OpenSSL failed on this thread, which is where libzookeeper just did; or "". */
 static const char *reason_of_tls(void)
@@ -104,72 +100,12 @@ static void slow_down(const char *message)
         nanosleep(&(struct timespec){.tv_nsec = LOAD_AGAIN_MS * MS}, NULL);
 }
 
-/* "... Socket SERVER zk retcode=-4, errno=112(Host is down): TEXT" */
-static bool note_failure(const char *message)
-{
-    const char *server = strstr(message, ": Socket "),
-               *end = server ? strstr(server, " zk retcode=") : NULL;
-    const char *text = end ? strstr(end, "): ") : NULL;
-    if (!text)
-        return false;
-    server += strlen(": Socket ");
-    const char *reason = reason_of_tls();
-    pthread_mutex_lock(&last_mutex);
-    snprintf(last_server, sizeof last_server, "%.*s", (int)(end - server), server);
-    snprintf(last_text, sizeof last_text, "%.100s%s%.80s", text + strlen("): "),
-             *reason ? ": " : "", reason);
-    pthread_mutex_unlock(&last_mutex);
-    return true;
-}
-
 /* libzookeeper calls it on the thread that has something to say. */
 static void on_log(const char *message)
 {
     slow_down(message);
-    if (note_failure(message))
+    if (zkl_trouble_note(message, reason_of_tls))
         zkl_io_failed();
-}
-
-/* A hint for the user. */
-static const char *hint(const char *text, bool tls)
-{
-    static const struct {
-        const char *word, *hint;
-    } hints[] = {
-        {"certificate verify failed",
-         ": is the server's certificate signed by one of tls_ca_file, and valid today?"},
-        {"alert", ": the server refused this client's certificate"},
-        {"unexpected eof", ": the server hung up: is that a port for TLS?"},
-    };
-    for (size_t i = 0; tls && i < sizeof hints / sizeof hints[0]; i++) {
-        if (strstr(text, hints[i].word))
-            return hints[i].hint;
-    }
-    bool hung_up = !tls && strstr(text, "failed while receiving a server response");
-    return hung_up ? ": the server hung up: does that port want TLS, or SASL?" : "";
-}
-
-static void tell_last(const struct zkl_driver *d, char *text, size_t size)
-{
-    pthread_mutex_lock(&last_mutex);
-    if (d->resolver.addresses && last_server[0] != '\0' &&
-        strstr(d->resolver.addresses, last_server))
-        snprintf(text, size, "; %s: %s%s", last_server, last_text,
-                 hint(last_text, d->config.security.tls != NULL));
-    pthread_mutex_unlock(&last_mutex);
-}
-
-void zkl_secure_trouble(const struct zkl_driver *d, char *text, size_t size)
-{
-    int64_t since = d->current ? d->current->handshake_mono_ns : 0;
-    long long ms = (zkl_clock_mono_ns() - since) / MS;
-    if (since != 0 && ms >= HANDSHAKE_MIN_MS)
-        snprintf(
-            text, size,
-            "; a server accepted the connection and has not answered the TLS handshake for %lld ms",
-            ms);
-    else
-        tell_last(d, text, size);
 }
 
 /* --- TLS ------------------------------------------------------------------------------------- */

@@ -35,10 +35,6 @@ struct zkl_driver;
 int64_t zkl_secure_watch(struct zkl_driver *d, int64_t now_mono_ns);
 /* For TLS: is a low enough descriptor free? *lowest: the next one. */
 bool zkl_secure_descriptors_do(int *lowest);
-/* With the mutex. Why there is no link, as far as libzookeeper says: "; SERVER: TEXT"; else text is
- * left alone. */
-void zkl_secure_trouble(const struct zkl_driver *d, char *text, size_t size);
-
 /* Can they be loaded? False: why says which one can't. Where there is TLS only. */
 bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t size);
 

@@ -152,13 +152,12 @@ void tool_options_fini(struct tool_options *options)
 /* With what the library knows of the reason, which it says behind a semicolon. */
 static int fail_unanswered(const struct zkl_client_options *options)
 {
-    const char *reason = strchr(zkl_error_detail(), ';');
-    int length = reason ? (int)strlen(reason) - 1 : 0; /* without the last parenthesis */
+    int length;
+    const char *reason = reason_behind(" ms", &length);
     return fail(
         EXIT_NO_SERVER,
         "no server of %s answered within %lld s: check that one runs and can be reached%.*s",
-        options->servers, (long long)(options->connect_timeout_ms + 999) / 1000, length,
-        length > 0 ? reason : "");
+        options->servers, (long long)(options->connect_timeout_ms + 999) / 1000, length, reason);
 }
 
 static int open_client(struct zkl_client **client, const struct zkl_client_options *options,

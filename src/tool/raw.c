@@ -178,7 +178,9 @@ static int connect_raw(struct raw *raw, struct settings *settings,
     if (is_stopped(raw))
         return EXIT_CONFLICT;
     settings_forget_addresses(settings);
-    return fail(EXIT_NO_SERVER, "no server of %s answered: check that one runs and can be reached",
+    return fail(EXIT_NO_SERVER,
+                "no server of %s took a second connection, beside that of the locks: has it "
+                "reached its limit (maxClientCnxns), or does none run any more?",
                 o->servers);
 }
 

@@ -181,13 +181,27 @@ static int acquire(struct run *run, int64_t started_ns)
     return wait_for_lock(run, &wait);
 }
 
+/* Why no server was of use when the deadline passed; *length 0: it was another contender. */
+static const char *find_reason(const struct claim_options *locks, int *length)
+{
+    const char *reason = reason_behind(" and others", length);
+    for (size_t i = 0; i < locks->count && *length == 0; i++)
+        reason = reason_behind(locks->paths[i], length);
+    return reason;
+}
+
 /* The exit status. */
 static int say_not_acquired(const struct run *run, int code)
 {
+    int length;
     if (code == ZKL_ECANCELED)
         return EXIT_CONFLICT; /* not what is seen: a signal is */
     if (code != ZKL_EBUSY && code != ZKL_ETIMEDOUT)
         return fail_code(code);
+    const char *reason = find_reason(&run->options.locks, &length);
+    if (length > 0)
+        return fail(EXIT_NO_SERVER, "the lock was not acquired, as no server was of use%.*s",
+                    length, reason);
     if (run->options.verbose)
         say("the lock was not acquired: another contender has it");
     return run->options.conflict;

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <zklock/zklock.h>
@@ -94,4 +95,13 @@ int check_output(int status)
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     return written || status != EXIT_DONE ? status
                                           : fail(EXIT_SYSTEM, "standard output cannot be written");
+}
+
+const char *reason_behind(const char *what, int *length)
+{
+    const char *detail = zkl_error_detail(), *found = strstr(detail, what);
+    const char *reason = found ? found + strlen(what) : "";
+    bool is_one = strncmp(reason, "; ", 2) == 0;
+    *length = is_one ? (int)strlen(reason) - 1 : 0; /* without the last parenthesis */
+    return is_one ? reason : "";
 }

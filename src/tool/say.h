@@ -26,4 +26,8 @@ int fail_code(int code);
  * not all could be written, another one after a sentence. */
 int check_output(int status);
 
+/* What the library's last call on this thread says behind this text and a semicolon, which is where
+ * it says why no server was of use: from the semicolon on, for %.*s. Length 0: nothing. */
+const char *reason_behind(const char *what, int *length);
+
 #endif

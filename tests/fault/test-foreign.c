@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Servers that do not know create2, containers or removeWatches: those that hang up on them, and those that say so
- * first, as ZooKeeper does. */
+/* Servers of other makes. Those that do not know create2, containers or removeWatches: they hang up on them, or say so
+ * first, as ZooKeeper does. And those that resume no session either, or do not know what has no other way. */
 #include "bytes.h"
 #include "fault.h"
 
+#include "net.h"
+
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define SESSION_MS 4000
 #define NO_SUCH_OP 9999
@@ -151,9 +157,265 @@ static void a_server_that_says_so(void **state)
         locks_of_a_foreign_server(sets[i], true);
 }
 
+/* --- the stand-in: a server in front of the real one, in many forms ----------------------------- */
+
+#define STANDIN_SESSION_MS 6000
+#define CALL_MS 15000   /* where there is another way: the sessions on the way there end at once */
+#define VAIN_MS 2500    /* where there is none */
+#define SLACK_MS 4000   /* a busy machine */
+#define FREE_CONNECTS 8 /* one a second is allowed, and these to find out */
+#define NEVER_A_SESSION 0x7e57
+
+struct form {
+    bool resumes, says_so;
+    enum proxy_op op; /* that it does not know */
+    bool in_vain;     /* nothing takes its place */
+};
+
+/* In a process of its own, with a server of its own in front of the real one, as all forms are tried together. */
+struct standin {
+    struct form form;
+    struct proxy *proxy;
+    struct zkl_client *client;
+    char path[64];
+    int64_t began_ms;
+    int calls;
+};
+
+static __attribute__((noreturn, format(printf, 3, 4))) void wrong(const struct standin *s, int line,
+                                                                  const char *text, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "%s: %d: resumes %d, says so %d, op %d: ", __FILE__, line, s->form.resumes,
+            s->form.says_so, (int)s->form.op);
+    va_start(args, text);
+    vfprintf(stderr, text, args);
+    va_end(args);
+    fputc('\n', stderr);
+    _exit(1);
+}
+
+#define must_be(s, is, ...)                                                                        \
+    do {                                                                                           \
+        if (!(is))                                                                                 \
+            wrong(s, __LINE__, __VA_ARGS__);                                                       \
+    } while (0)
+
+/* It knows none of the sessions that come back, and gives an unknown operation a number that no server knows. */
+static size_t be_standin(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    const struct form *form = arg;
+
+    if (dir != PROXY_TO_SERVER)
+        return size;
+    if (op == PROXY_CONNECT && !form->resumes && size >= 24 && bytes_get64(frame + 16) != 0)
+        bytes_put64(frame + 16, NEVER_A_SESSION);
+    if (form->says_so && op == (int)form->op)
+        bytes_put32(frame + 4, NO_SUCH_OP);
+    return size;
+}
+
+static const char *const true_of[] = {
+    "the server ends each session at once",
+    "the server hangs up on",
+    "does not know transactions",
+    "the server does not support the request",
+};
+
+/* A failure names what happens; and comes in time. */
+static void check_call(struct standin *s, int line, int rc, int64_t began_ms, int most_ms)
+{
+    const char *detail = zkl_error_detail();
+    bool is_true = false;
+
+    s->calls++;
+    if (net_now_ms() - began_ms > most_ms + SLACK_MS)
+        wrong(s, line, "%lld ms", (long long)(net_now_ms() - began_ms));
+    if (rc == 0)
+        return;
+    /* Behind the node of a session of its own that lives on at the server. */
+    is_true = s->form.op == PROXY_CHILDREN2 && !s->form.resumes && rc == ZKL_ETIMEDOUT;
+    for (size_t i = 0; i < sizeof true_of / sizeof *true_of; i++)
+        is_true = is_true || strstr(detail, true_of[i]);
+    if (!s->form.in_vain || !is_true)
+        wrong(s, line, "%s", detail);
+}
+
+#define call(s, most_ms, rc)                                                                       \
+    __extension__({                                                                                \
+        int64_t began_ms_ = net_now_ms();                                                          \
+        int rc_ = rc;                                                                              \
+        check_call(s, __LINE__, rc_, began_ms_, most_ms);                                          \
+        rc_;                                                                                       \
+    })
+
+static const char *path_at(const struct standin *s, const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", s->path, name);
+    return path;
+}
+
+static void lock_mutexes(struct standin *s, int ms)
+{
+    struct zkl_mutex_options retains = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_wait try = ZKL_WAIT_INIT;
+    struct zkl_mutex *mutex, *retained, *rival;
+
+    retains.retain_ms = 1000;
+    try.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
+    must_be(s, zkl_mutex_new(&mutex, s->client, path_at(s, "deep/m"), NULL) == 0, "new");
+    must_be(s, zkl_mutex_new(&retained, s->client, path_at(s, "kept"), &retains) == 0, "new");
+    if (call(s, ms, zkl_mutex_lock_for(mutex, ms)) == 0)
+        zkl_mutex_unlock(mutex);
+    if (call(s, ms, zkl_mutex_lock_for(retained, ms)) == 0)
+        zkl_mutex_unlock(retained);
+    if (call(s, STANDIN_SESSION_MS, zkl_mutex_acquire(mutex, &try, NULL)) == 0)
+        zkl_mutex_unlock(mutex);
+    must_be(s, zkl_mutex_new(&rival, s->client, path_at(s, "kept"), NULL) == 0, "new");
+    if (call(s, ms, zkl_mutex_lock_for(rival, ms)) == 0)
+        zkl_mutex_unlock(rival);
+    zkl_mutex_free(mutex);
+    zkl_mutex_free(retained);
+    zkl_mutex_free(rival);
+}
+
+static void lock_rwlock(struct standin *s, int ms)
+{
+    struct zkl_rwlock *rwlock;
+
+    must_be(s, zkl_rwlock_new(&rwlock, s->client, path_at(s, "rw"), NULL) == 0, "new");
+    struct zkl_mutex *writer = zkl_rwlock_writer(rwlock), *reader = zkl_rwlock_reader(rwlock);
+    if (call(s, ms, zkl_mutex_lock_for(writer, ms)) == 0) {
+        int rc = zkl_mutex_lock_for(reader, ms);
+        must_be(s, rc == 0 || rc == ZKL_ELOST || s->form.in_vain, "%s", zkl_error_detail());
+        zkl_mutex_unlock(writer);
+        if (rc == 0)
+            zkl_mutex_unlock(reader);
+    }
+    zkl_rwlock_free(rwlock);
+}
+
+static void lock_permits(struct standin *s, int ms)
+{
+    struct zkl_semaphore *semaphore;
+    struct zkl_permit *permits[2];
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    must_be(s, zkl_semaphore_new(&semaphore, s->client, path_at(s, "s"), 2, NULL) == 0, "new");
+    wait.deadline_ns = zkl_now_ns() + ms * INT64_C(1000000);
+    if (call(s, ms, zkl_semaphore_acquire(semaphore, 2, &wait, permits)) == 0) {
+        zkl_permit_release(permits[0]);
+        zkl_permit_release(permits[1]);
+    }
+    zkl_semaphore_free(semaphore);
+}
+
+static void lock_several(struct standin *s, int ms)
+{
+    struct zkl_mutex *mutexes[2];
+    struct zkl_member members[2];
+    struct zkl_multi *multi;
+
+    for (int i = 0; i < 2; i++) {
+        must_be(
+            s, zkl_mutex_new(&mutexes[i], s->client, path_at(s, i == 0 ? "one" : "two"), NULL) == 0,
+            "new");
+        members[i] = zkl_member_mutex(mutexes[i]);
+    }
+    must_be(s, zkl_multi_new(&multi, s->client, members, 2) == 0, "new");
+    if (call(s, ms, zkl_multi_lock_for(multi, ms)) == 0)
+        zkl_multi_unlock(multi, NULL);
+    zkl_multi_free(multi);
+    zkl_mutex_free(mutexes[0]);
+    zkl_mutex_free(mutexes[1]);
+}
+
+static void check_connects(struct standin *s)
+{
+    int64_t connects = proxy_counts(s->proxy, PROXY_CONNECT), ms = net_now_ms() - s->began_ms;
+
+    must_be(s, connects <= FREE_CONNECTS + ms / 1000, "%lld connections in %lld ms",
+            (long long)connects, (long long)ms);
+}
+
+/* In the child. */
+static __attribute__((noreturn)) void try_form(struct form form, int number)
+{
+    static void (*const kinds[])(struct standin *, int) = {lock_mutexes, lock_rwlock, lock_permits,
+                                                           lock_several};
+    struct standin s = {.form = form};
+    int ms = form.in_vain ? VAIN_MS : CALL_MS;
+
+    snprintf(s.path, sizeof s.path, "/standin%d", number);
+    must_be(&s, proxy_start(&s.proxy, zks_host(), zks_port(server, 0)) == 0, "proxy");
+    proxy_set_hook(s.proxy, be_standin, &s.form);
+    if (!form.says_so)
+        proxy_hang_up_on(s.proxy, form.op);
+    struct zkl_client_options options =
+        fault_client_options(proxy_address(s.proxy), STANDIN_SESSION_MS);
+    s.began_ms = net_now_ms();
+    must_be(&s, zkl_client_open(&s.client, &options) == 0, "%s", zkl_error_detail());
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        kinds[i](&s, ms);
+        check_connects(&s);
+    }
+    zkl_client_close(s.client, 0);
+    zkl_client_free(s.client);
+    proxy_stop(s.proxy);
+    _exit(0);
+}
+
+/* Goal: whatever a server does not know, and whether it resumes sessions or not, each kind of lock is had where there is
+ * another way, and else fails in time with the reason; and the client does not storm it. Method: each form in a process
+ * of its own, all together. Seen red: with what was learned forgotten at the end of a session, 300 connections a
+ * second, and "the deadline passed" as the reason. */
+static void the_standin_is_not_stormed(void **state)
+{
+    static const struct {
+        enum proxy_op op;
+        bool in_vain;
+    } ops[] = {{PROXY_CREATE2, false},
+               {PROXY_CREATE_CONTAINER, false},
+               {PROXY_REMOVE_WATCHES, false},
+               {PROXY_MULTI, true},
+               {PROXY_SYNC, true},
+               {PROXY_CHILDREN2, true}};
+    pid_t children[4 * sizeof ops / sizeof *ops];
+    size_t n = 0;
+    int failed = 0, status;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        for (int how = 0; how < 4; how++) {
+            struct form form = {how & 1, how & 2, ops[i].op, ops[i].in_vain};
+            children[n] = fork();
+            assert_true(children[n] >= 0);
+            if (children[n] == 0)
+                try_form(form, (int)n);
+            n++;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }
+    assert_int_equal(failed, 0);
+    struct wire *wire = fault_wire();
+    for (size_t i = 0; i < n; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/standin%zu", i);
+        wire_delete_tree(wire, path);
+    }
+    wire_close(wire);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_standin_is_not_stormed),
         cmocka_unit_test(a_server_that_hangs_up),
         cmocka_unit_test(a_server_that_says_so),
     };

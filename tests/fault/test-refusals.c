@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Servers that let no client in: the sentence names the likely causes, a limit first. */
+#include "fault.h"
+
+#include <stdio.h>
+
+#include "net.h"
+
+#define SESSION_MS 4000
+#define OPEN_MS 1500
+
+static struct zks *zks;
+
+static void begin(const struct zks_options *options)
+{
+    char err[512] = "";
+
+    if (zks_start(&zks, options, err, sizeof err) != 0)
+        fail_msg("%s", err);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    zks_stop(zks);
+    zks = NULL;
+    return 0;
+}
+
+/* An open that fails, and what its sentence says; tries until then, as a server may answer nothing at first. */
+static void check_refused(const char *servers, const char *says)
+{
+    int64_t until_ms = net_now_ms() + WAIT_MS;
+
+    do {
+        struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
+        struct zkl_client *client = NULL;
+        options.connect_timeout_ms = OPEN_MS;
+        check_num(zkl_client_open(&client, &options), ==, ZKL_EDISCONNECTED);
+    } while (!strstr(zkl_error_detail(), says) && net_now_ms() < until_ms);
+    if (!strstr(zkl_error_detail(), says))
+        fail_msg("not \"%s\": %s", says, zkl_error_detail());
+}
+
+/* Goal: the sentence asks for the limit before it asks for TLS. Method: one connection is allowed, and there. Seen
+ * red: "does that port want TLS, or SASL?" alone. */
+static void the_limit_of_connections_comes_first(void **state)
+{
+    struct wire *wire = NULL;
+
+    (void)state;
+    begin(&(struct zks_options){.cfg_extra = "maxClientCnxns=1"});
+    check_ok(wire_open(&wire, zks_host(), zks_port(zks, 0), SESSION_MS));
+    check_refused(zks_connect_string(zks), "hung up: has it reached its limit of connections");
+    wire_close(wire);
+}
+
+/* Goal: as for a limit for all clients together. */
+static void so_does_the_limit_for_all(void **state)
+{
+    struct wire *wire = NULL;
+
+    (void)state;
+    begin(&(struct zks_options){.jvm_extra = "-Dzookeeper.maxCnxns=1"});
+    check_ok(wire_open(&wire, zks_host(), zks_port(zks, 0), SESSION_MS));
+    check_refused(zks_connect_string(zks), "(maxClientCnxns) or in all");
+    wire_close(wire);
+}
+
+static void check_local(const char *servers)
+{
+    struct zkl_client *client = fault_open(servers, SESSION_MS);
+    struct zkl_semaphore *semaphore;
+    struct zkl_permit *permit;
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_mutex *mutex = fault_mutex(client, "/local");
+
+    wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
+    check_num(zkl_mutex_lock_for(mutex, WAIT_MS), ==, ZKL_EUNIMPLEMENTED);
+    assert_non_null(strstr(zkl_error_detail(), "-120: the session is local to its server"));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_semaphore_new(&semaphore, client, "/local/s", 1, NULL));
+    check_num(zkl_semaphore_acquire(semaphore, 1, &wait, &permit), ==, ZKL_EUNIMPLEMENTED);
+    assert_non_null(strstr(zkl_error_detail(), "turn localSessionsEnabled off"));
+    check_ok(zkl_semaphore_free(semaphore));
+    zkl_client_close(client, WAIT_MS);
+    zkl_client_free(client);
+}
+
+/* Goal: a session that can hold no lock is named as such, and a server without the others, too. */
+static void local_sessions_and_a_missing_quorum_are_named(void **state)
+{
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3, .cfg_extra = "localSessionsEnabled=true"});
+    check_local(zks_connect_string(zks));
+    check_ok(zks_kill_node(zks, 1));
+    check_ok(zks_kill_node(zks, 2));
+    check_refused(zks_address(zks, 0), "without a quorum");
+}
+
+/* Goal: where nothing listens no server "refused" anything. */
+static void nothing_that_listens_is_named(void **state)
+{
+    char address[32];
+    int port = 0;
+
+    (void)state;
+    check_ok(net_free_ports(&port, 1));
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    check_refused(address, "Connection refused: nothing listens there");
+}
+
+/* Goal: a lock that ran out of time without a server says so, and why. Method: the server is killed. */
+static void a_lock_says_why_no_server_was_of_use(void **state)
+{
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+
+    (void)state;
+    begin(&(struct zks_options){0});
+    client = fault_open(zks_connect_string(zks), SESSION_MS);
+    mutex = fault_mutex(client, "/why");
+    check_ok(zks_kill_node(zks, 0));
+    check_num(zkl_mutex_lock_for(mutex, OPEN_MS), ==, ZKL_ETIMEDOUT);
+    if (!strstr(zkl_error_detail(), "nothing listens there"))
+        fail_msg("%s", zkl_error_detail());
+    check_ok(zkl_mutex_free(mutex));
+    zkl_client_close(client, 0);
+    zkl_client_free(client);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(the_limit_of_connections_comes_first, end),
+        cmocka_unit_test_teardown(so_does_the_limit_for_all, end),
+        cmocka_unit_test_teardown(local_sessions_and_a_missing_quorum_are_named, end),
+        cmocka_unit_test_teardown(nothing_that_listens_is_named, end),
+        cmocka_unit_test_teardown(a_lock_says_why_no_server_was_of_use, end),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
