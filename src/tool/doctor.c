@@ -26,6 +26,7 @@
 /* docs/wire-format.md, "Used-up numbers"; and nine tenths of the way there. */
 enum { NUMBERS_END = 0x7ff00000, NUMBERS_NEAR = NUMBERS_END / 10 * 9, PEOPLE_MAX = 20 };
 enum { SESSION_MS = 10000 }; /* the library's, if the settings have none */
+#define OTHERS_SESSIONS (INT64_C(1) << 28)
 
 static const char usage[] =
     "usage: zklock doctor [OPTION...] PATH\n"
@@ -280,6 +281,16 @@ static int setting_ms(const struct doctor *d, enum setting setting, int unset_ms
     return text && seconds_to_ms(text, &ms) ? (int)ms : unset_ms;
 }
 
+/* ZooKeeper makes the first number of a session of the server's own and the milliseconds that the
+ * machine runs, from the 16th bit on (B98); other makes count from 1. So a number that would be from
+ * a machine's first four seconds is not ZooKeeper's. */
+static void check_make(struct doctor *d)
+{
+    int64_t id = zkl_client_session_id(d->client);
+    if (id > 0 && id < OTHERS_SESSIONS)
+        found(d, "the server " NO_ZOOKEEPER);
+}
+
 static void check_servers(struct doctor *d)
 {
     struct servers servers = {.doctor = d};
@@ -325,6 +336,7 @@ static void examine_folder(struct doctor *d)
 
 static int examine(struct doctor *d, const struct screen *screen)
 {
+    check_make(d);
     check_servers(d);
     examine_folder(d);
     for (size_t i = 0; i < d->look.count; i++)

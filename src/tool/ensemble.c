@@ -21,7 +21,7 @@ struct facts {
     char name[SERVER_NAME_SIZE]; /* HOST:PORT */
     char host[INET6_ADDRSTRLEN]; /* one of its addresses */
     int port;
-    bool answers;
+    bool answers, other; /* it is of another make */
     bool observer, follower, leader;
     long tick_ms, least_ms, most_ms; /* UNKNOWN: not said */
     long observers;                  /* that hang on this server */
@@ -103,6 +103,8 @@ static void ask(struct facts *f)
     f->answers = find(f, text);
     if (!f->answers)
         return;
+    f->other = strncmp(text, "Zookeeper version:", strlen("Zookeeper version:")) != 0 &&
+               strstr(text, "version") != NULL;
     f->observer = strstr(text, "Mode: observer") != NULL;
     f->follower = strstr(text, "Mode: follower") != NULL;
     f->leader = strstr(text, "Mode: leader") != NULL;
@@ -138,6 +140,8 @@ static void check_seen(struct ensemble *e, const struct facts *f)
 {
     if (!f->answers)
         tell(e, false, "%s did not answer srvr: its settings were not checked", f->name);
+    else if (f->other)
+        tell(e, true, "%s " NO_ZOOKEEPER, f->name);
     else if (f->tick_ms < 0 || f->least_ms < 0 || f->most_ms < 0)
         tell(e, false,
              "%s does not report its settings: to have them checked, allow conf in its "

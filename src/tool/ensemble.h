@@ -6,6 +6,11 @@
 
 #include <stdbool.h>
 
+/* What a server of another make means for a hold. */
+#define NO_ZOOKEEPER                                                                               \
+    "is no ZooKeeper: nothing shows how it ends sessions, so a window does not prove that a lock " \
+    "is held; protect what it guards with tokens"
+
 /* problem false: something that could not be seen. */
 typedef void (*ensemble_fn)(void *arg, bool problem, const char *text);
 

@@ -4,10 +4,17 @@
 #include "tool.h"
 
 #include <stdio.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "net.h"
+#include "proxy_before.h"
 #include "snapshot.h"
 
 static struct zks *ensemble;
@@ -215,6 +222,67 @@ static void a_follower_with_data_of_its_own_is_found(void **state)
     wire_close(leader);
 }
 
+/* A server of another make, as far as srvr goes: it hangs up on everything else. */
+static pid_t begin_other(int port)
+{
+    static const char text[] = "ClickHouse Keeper version: v24.8\nMode: standalone\n";
+    int listener = net_listen_at("127.0.0.1", port);
+
+    check_num(listener, >=, 0);
+    pid_t child = fork();
+    if (child != 0) {
+        close(listener);
+        return child;
+    }
+    for (;;) {
+        char word[4];
+        struct pollfd one = {.fd = listener, .events = POLLIN};
+        poll(&one, 1, -1);
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0)
+            continue;
+        if (recv(fd, word, sizeof word, MSG_WAITALL) == 4 && memcmp(word, "srvr", 4) == 0)
+            (void)!send(fd, text, sizeof text - 1, MSG_NOSIGNAL);
+        close(fd);
+    }
+}
+
+/* Ids of sessions are small numbers. */
+static size_t count_sessions(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                             void *unused)
+{
+    (void)unused;
+    if (dir == PROXY_TO_CLIENT && op == PROXY_CONNECT && size >= 16)
+        bytes_put64(frame + 8, 4711);
+    return size;
+}
+
+/* Goal: the doctor warns of a server that is no ZooKeeper, by what it calls itself and by the ids of its sessions. */
+static void another_make_is_named(void **state)
+{
+    char servers[128];
+    struct proxy *proxy;
+    int port = 0;
+
+    (void)state;
+    begin(&(struct zks_options){0});
+    check_ok(net_free_ports(&port, 1));
+    pid_t other = begin_other(port);
+    snprintf(servers, sizeof servers, "%s,127.0.0.1:%d", zks_connect_string(ensemble), port);
+    check_ok(setenv("ZKLOCK_SERVERS", servers, 1));
+    tool_check(1, " is no ZooKeeper: nothing shows how it ends sessions", "doctor", "/not/there");
+    tool_check(1, "1 lock, 1 problem\n", "doctor", "/not/there");
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    proxy = proxy_before(ensemble, 0);
+    proxy_set_hook(proxy, count_sessions, NULL);
+    check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
+    tool_check(1, "the server is no ZooKeeper", "doctor", "/not/there");
+    proxy_stop(proxy);
+    check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(ensemble), 1));
+    check_silent("is no ZooKeeper");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +294,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(observer_masters_are_found, end),
         cmocka_unit_test_teardown(local_sessions_are_found, end),
         cmocka_unit_test_teardown(a_follower_with_data_of_its_own_is_found, end),
+        cmocka_unit_test_teardown(another_make_is_named, end),
     };
 
     return TOOL_MAIN(argc, argv, "tool servers", tests);
