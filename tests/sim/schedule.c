@@ -104,7 +104,6 @@ static void world_init(struct world *w)
         w->fault_rate *= 10;
     w->says_no = w->seed % SAYS_NO_ONCE_IN == 0 && schedule_broken == 0;
     w->fake.would_not_once_in = w->says_no ? 40 : 0;
-    /* What a server does not know is learnt anew in each session. */
     w->fake.resumes_none |= w->seed % RESUMES_NONE_ONCE_IN == 4;
     w->fake.reads_ahead = w->seed % READS_AHEAD_ONCE_IN == 2;
     w->turns_root = w->seed / TURNS_ONCE_IN % 2 == 0 ? 0 : TURNS_ROOT;
