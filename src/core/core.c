@@ -101,6 +101,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .put_off_mono_ns = INT64_MAX,
                               .again_mono_ns = INT64_MAX,
                               .leftovers = {.due_mono_ns = INT64_MAX, .barrier.is_barrier = true},
+                              .leader_check.is_barrier = true,
                               .turns_mono_ns = INT64_MAX,
                               .caches_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
@@ -134,7 +135,8 @@ static bool is_held(const struct zkl_contender_machine *m)
 /* These come again by themselves. */
 static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot)
 {
-    return slot == &core->keepalive || slot == &core->watched_read || zkl_heartbeat_is(slot);
+    return slot == &core->keepalive || slot == &core->watched_read || slot == &core->leader_check ||
+           zkl_heartbeat_is(slot);
 }
 
 /* --- entry points ------------------------------------------------------- */

@@ -307,6 +307,7 @@ struct zkl_leftovers {
 };
 
 #define ZKL_HEARTBEAT_CHECKS_MAX 128
+#define ZKL_LEADER_CHECKS_MAX 16
 #define ZKL_HEARTBEATS_MAX 16  /* under way together */
 #define ZKL_TRANSACTION_MAX 64 /* nodes made or deleted in one; ZKL_MULTI_MEMBERS_MAX at least */
 #define ZKL_PENDING_BUCKETS 256
@@ -394,9 +395,14 @@ struct zkl_core {
     struct zkl_heartbeat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_heartbeat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending keepalive, first_read;
-    struct zkl_pending watched_read; /* a keepalive that asks for a watched node, */
-    uint64_t looked_at;              /* this watch's, */
-    int64_t looked_mono_ns;          /* and when it was sent */
+    struct zkl_pending watched_read;         /* a keepalive that asks for a watched node, */
+    uint64_t looked_at;                      /* this watch's, */
+    int64_t looked_mono_ns;                  /* and when it was sent */
+    struct zkl_pending leader_check;         /* of nodes that contenders wait for, */
+    uint64_t checked[ZKL_LEADER_CHECKS_MAX]; /* by these watches, */
+    int64_t check_mono_ns;                   /* and when it is due next */
+    /* The leader had no node of this one, asked over that link; 0: it has not said so. */
+    uint64_t denied_watch, denied_link;
     bool
         /* set by the driver: one read at the first link, requested by ZKL_SA_FIRST_READ */
         first_read_wanted;

@@ -330,6 +330,28 @@ static void on_first_read(struct zkl_core *core, const struct zkl_reply *reply)
     core->port->session(core->port, ZKL_SA_FIRST_READ);
 }
 
+static void on_leader_check(struct zkl_core *core, const struct zkl_reply *reply)
+{
+    bool denied = reply->answer == ZKL_ANSWER_NONODE && !reply->refused &&
+                  reply->failed_check < ZKL_LEADER_CHECKS_MAX;
+    core->denied_link = denied ? core->link : 0;
+    core->denied_watch = denied ? core->checked[reply->failed_check] : 0;
+}
+
+/* The check that denied the node is a transaction: a read behind it over the same link shows all
+ * that was committed before, the node's end included. A server that shows the node all the same
+ * has data of its own. */
+static void leave_server(struct zkl_core *core)
+{
+    zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_SESSION,
+                                            .from = ZKL_SESSION_CONNECTED,
+                                            .to = ZKL_SESSION_CONNECTED,
+                                            .why = "the server shows a node that the leader does "
+                                                   "not have: to another server"});
+    core->denied_link = 0;
+    core->port->session(core->port, ZKL_SA_LEAVE_SERVER);
+}
+
 /* An event comes before the answer that shows what it was for: else the watch was used up in
  * silence. */
 static void on_look(struct zkl_core *core, const struct zkl_reply *reply)
@@ -342,6 +364,9 @@ static void on_look(struct zkl_core *core, const struct zkl_reply *reply)
         reply->answer == ZKL_ANSWER_OK && zkl_watch_version(watch, reply) != watch->armed_version;
     if (hidden || changed)
         zkl_answer_fired(core, watch, ZKL_FIRED_OTHER);
+    else if (reply->answer == ZKL_ANSWER_OK && watch->id == core->denied_watch &&
+             core->denied_link == core->link)
+        leave_server(core);
 }
 
 void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zkl_reply *reply)
@@ -354,6 +379,8 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
         on_first_read(core, reply);
     else if (slot == &core->watched_read)
         on_look(core, reply);
+    else if (slot == &core->leader_check)
+        on_leader_check(core, reply);
     else if (zkl_leftovers_answer(core, slot, reply))
         ;
     else if (slot->batch)

@@ -55,8 +55,10 @@ enum zkl_session_action {
     ZKL_SA_ADOPT_PROBE = 64, /* the probe becomes the handle, the old one is dropped */
     ZKL_SA_FAIL = 128,       /* credential refused: all callers are notified */
     ZKL_SA_CLOSED = 256,
-    ZKL_SA_FIRST_READ = 512,  /* the core's: the first read was answered */
-    ZKL_SA_DROP_HANDLE = 1024 /* drop the handle: REPLACE_HANDLE follows after a pause */
+    ZKL_SA_FIRST_READ = 512,   /* the core's: the first read was answered */
+    ZKL_SA_DROP_HANDLE = 1024, /* drop the handle: REPLACE_HANDLE follows after a pause */
+    /* the core's: end the link, and make the next one to another server */
+    ZKL_SA_LEAVE_SERVER = 2048
 };
 
 struct zkl_session {

@@ -82,11 +82,46 @@ static int64_t keepalive_at(const struct zkl_core *core)
     return core->last_send_mono_ns + part_of_timeout(core, 16);
 }
 
+/* A server can show a node that the leader does not have (ZOOKEEPER-4837, -5010), and no event ever
+ * comes for that. So once in a session timeout the leader is asked, in one transaction, for nodes
+ * that contenders waited for at the time before already, each at every second time. */
+static void check_by_leader(struct zkl_core *core)
+{
+    const char *paths[ZKL_LEADER_CHECKS_MAX];
+    size_t n = 0, start = core->checked[0] % ZKL_WATCH_BUCKETS + 1;
+    core->check_mono_ns = core->now.mono_ns + part_of_timeout(core, 1);
+    for (size_t i = 0; i < ZKL_WATCH_BUCKETS; i++) {
+        struct zkl_watch *w = core->watches[(start + i) % ZKL_WATCH_BUCKETS];
+        for (; w; w = w->next) {
+            bool is_asked = w->was_there && n < ZKL_LEADER_CHECKS_MAX &&
+                            w->type == ZKL_WATCH_DATA && zkl_watch_is_waited_by(w);
+            w->was_there = !is_asked;
+            if (!is_asked)
+                continue;
+            core->checked[n] = w->id;
+            paths[n++] = w->path;
+        }
+    }
+    if (n > 0)
+        zkl_pending_send(
+            core, &core->leader_check,
+            &(struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = paths, .check_count = n});
+}
+
+static int64_t leader_check_at(const struct zkl_core *core)
+{
+    bool none = core->watch_count == 0 || core->leader_check.id != 0;
+    return none || !zkl_core_connected(core) ? INT64_MAX : core->check_mono_ns;
+}
+
 /* False: there is none, or the last one is not answered yet. */
 static bool send_look(struct zkl_core *core)
 {
     bool may = zkl_core_connected(core) && core->watched_read.id == 0;
-    const struct zkl_watch *watch = may ? zkl_watch_next(core, core->looked_at) : NULL;
+    bool is_denied = may && core->denied_link == core->link;
+    const struct zkl_watch *watch = is_denied ? zkl_watch_find(core, core->denied_watch) : NULL;
+    if (may && !watch)
+        watch = zkl_watch_next(core, core->looked_at);
     if (!watch)
         return false;
     core->looked_at = watch->id;
@@ -183,6 +218,8 @@ void zkl_timers_timer(struct zkl_core *core)
     zkl_leftovers_timer(core);
     if (core->last_send_mono_ns == 0 && !zkl_core_connected(core))
         core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
+    if (leader_check_at(core) <= now.mono_ns)
+        check_by_leader(core);
     if (keepalive_at(core) <= now.mono_ns)
         send_keepalive(core);
     if (retry_at(core) <= now.mono_ns)
@@ -195,7 +232,8 @@ int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
         earlier(zkl_heartbeat_next(core, now), earlier(keepalive_at(core), retry_at(core)));
     at = earlier(at,
                  earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
-    at = earlier(at, earlier(core->caches_mono_ns, zkl_leftovers_next(core)));
+    at = earlier(at, earlier(core->caches_mono_ns,
+                             earlier(leader_check_at(core), zkl_leftovers_next(core))));
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, zkl_time_mono(now, core->lease_boot));
     if (core->window_limited > 0)

@@ -256,7 +256,7 @@ void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch)
     remove_unwanted(core, watch);
 }
 
-static bool is_waited_by(const struct zkl_watch *watch)
+bool zkl_watch_is_waited_by(const struct zkl_watch *watch)
 {
     const struct zkl_subscription *sub = watch->subscribers;
     while (sub && !sub->query && !zkl_watch_is_for(sub, ZKL_SUB_PRED))
@@ -268,7 +268,7 @@ static bool is_waited_by(const struct zkl_watch *watch)
 void zkl_watch_keep_owner(struct zkl_watch *watch, const struct zkl_reply *reply)
 {
     size_t size = reply->data_size;
-    if (!reply->data || size == 0 || size > ZKL_OWNER_TEXT_MAX || !is_waited_by(watch) ||
+    if (!reply->data || size == 0 || size > ZKL_OWNER_TEXT_MAX || !zkl_watch_is_waited_by(watch) ||
         zkl_is_revocation(reply->data, size) || memchr(reply->data, '\0', size))
         return;
     free(watch->owner);

@@ -23,6 +23,7 @@ struct zkl_watch {
     bool revoked;
     bool fired;             /* while its removal was due */
     bool armed;             /* child watches: by an earlier list, and it has not fired */
+    bool was_there;         /* when the leader was asked last; see timers.c */
     uint64_t link;          /* data watches: the number of the link that it was armed over */
     int64_t node_session;   /* data watches: the session of what it was armed on */
     uint64_t armed_version; /* of what it was armed on; see zkl_watch_version */
@@ -86,6 +87,8 @@ struct zkl_watch *zkl_watch_fired(struct zkl_core *core, uint64_t id);
  * none. */
 struct zkl_watch *zkl_watch_next(struct zkl_core *core, uint64_t after);
 void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
+/* Does a contender wait for the end of this node, or a query? */
+bool zkl_watch_is_waited_by(const struct zkl_watch *watch);
 /* Keep what the node's data says of its owner, if a contender waits by this watch. */
 void zkl_watch_keep_owner(struct zkl_watch *watch, const struct zkl_reply *reply);
 /* That text, or the owner text of a contender in this client; NULL: it is not known, or is no

@@ -35,6 +35,8 @@ static void port_session(struct zkl_port *port, unsigned actions)
     }
     if (actions & ZKL_SA_OPEN_PROBE)
         d->open_probe = true;
+    if (actions & ZKL_SA_LEAVE_SERVER)
+        zkl_handle_leave(d->current);
     if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE | ZKL_SA_ADOPT_PROBE |
                    ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE))
         zkl_driver_kick(d);

@@ -216,6 +216,8 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot);
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
 /* With the mutex: offer it the newest addresses, see io_thread.h. h may be NULL. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
+/* With the mutex: end its link, after which libzookeeper tries the next server. */
+void zkl_handle_leave(const struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 /* Calls that libzookeeper has accepted and not completed, except keepalives. */
 size_t zkl_handle_calls(const struct zkl_handle *h);

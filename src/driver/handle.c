@@ -8,7 +8,9 @@
 #include "handle.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <zklock/zklock.h>
 
@@ -476,6 +479,45 @@ bool zkl_handle_server(const struct zkl_handle *h, char out[ZKL_SERVER_TEXT_SIZE
     snprintf(out, ZKL_SERVER_TEXT_SIZE, "%s%s%s:%s", in_brackets ? "[" : "", address,
              in_brackets ? "]" : "", port);
     return true;
+}
+
+/* --- leaving a server ----------------------------------------------------- */
+
+static bool is_peer(int fd, const struct sockaddr_storage *peer, socklen_t length)
+{
+    struct sockaddr_storage its = {0};
+    socklen_t its_length = sizeof its;
+    return getpeername(fd, (struct sockaddr *)&its, &its_length) == 0 && its_length == length &&
+           memcmp(&its, peer, length) == 0;
+}
+
+/* The number may be another file's by now, so a copy is looked at. */
+static void shut_down_to(int fd, const struct sockaddr_storage *peer, socklen_t length)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return;
+    if (is_peer(copy, peer, length))
+        shutdown(copy, SHUT_RDWR);
+    close(copy);
+}
+
+/* libzookeeper has no call for it and tells nobody which descriptor its socket has. So every
+ * connection of this process to that address and port is ended: those of other clients are to the
+ * same server, and are made again as well. */
+void zkl_handle_leave(const struct zkl_handle *h)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t length = sizeof peer;
+    if (!h || !h->ready || !h->linked ||
+        !zookeeper_get_connected_host(h->zh, (struct sockaddr *)&peer, &length))
+        return;
+    DIR *descriptors = opendir("/proc/self/fd");
+    if (!descriptors)
+        return;
+    for (const struct dirent *entry; (entry = readdir(descriptors));)
+        shut_down_to(atoi(entry->d_name), &peer, length);
+    closedir(descriptors);
 }
 
 /* --- sending ------------------------------------------------------------ */

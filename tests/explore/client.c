@@ -167,6 +167,8 @@ static void drop_handle(struct client *c, struct fake_handle **h, void (*how)(st
 static void port_session(struct zkl_port *port, unsigned actions)
 {
     struct client *c = client_of(port);
+    if (actions & ZKL_SA_LEAVE_SERVER)
+        wrong("a server was left that has no data of its own");
     if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_CLOSED))
         drop_handle(c, &c->current, fake_close);
     if (actions & ZKL_SA_REPLACE_HANDLE)

@@ -289,7 +289,7 @@ static void watch(const struct zkl_core *core, const struct zkl_watch *watch)
     watch_ref(watch);
     raw(watch->id % ZKL_WATCH_BUCKETS);
     raw(watch->state * 8 + (int)watch->type);
-    raw(watch->revoked | watch->fired << 1 | watch->armed << 2);
+    raw(watch->revoked | watch->fired << 1 | watch->armed << 2 | watch->was_there << 3);
     own(LINK, watch->link);
     session(watch->node_session);
     pending(&watch->request);
@@ -391,6 +391,7 @@ static void times(const struct zkl_core *core)
     mono(core->last_send_mono_ns);
     mono(core->looked_mono_ns); /* whatever is watched: it counts as soon as something is */
     due_mono(core->put_off_mono_ns);
+    due_mono(core->check_mono_ns);
     mono(core->last_retry_mono_ns);
     due_mono(core->again_mono_ns);
     raw(core->again_ns);
@@ -520,6 +521,11 @@ static void core(const struct client *c)
     beat(&k->recheck);
     pending(&k->keepalive);
     pending(&k->watched_read);
+    pending(&k->leader_check);
+    for (int i = 0; k->leader_check.id != 0 && i < ZKL_LEADER_CHECKS_MAX; i++)
+        own(WATCH, k->checked[i]);
+    own(WATCH, k->denied_watch);
+    own(LINK, k->denied_link);
     looked_at(k);
     group_commit(k, &k->group_commit);
     leftovers(k);

@@ -118,6 +118,8 @@ static void drop_handle(struct fake_handle **h, void (*how)(struct fake_handle *
 static void port_session(struct zkl_port *port, unsigned actions)
 {
     struct proc *p = proc_of(port);
+    if (actions & ZKL_SA_LEAVE_SERVER)
+        wrong("a server was left that has no data of its own");
     if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_CLOSED))
         drop_handle(&p->current, fake_close);
     if (actions & ZKL_SA_FAIL)

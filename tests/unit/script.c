@@ -231,7 +231,7 @@ static void port_session(struct zkl_port *port, unsigned actions)
 {
     static const char *const names[] = {"link up",    "link down",  "expired",     "replace handle",
                                         "open probe", "drop probe", "adopt probe", "failed",
-                                        "closed",     "hello",      "drop handle"};
+                                        "closed",     "hello",      "drop handle", "leave server"};
     char text[NAME_MAX_] = "";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (actions & (1u << i))

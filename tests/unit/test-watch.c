@@ -334,6 +334,55 @@ static void a_watch_that_ended_in_silence_is_found_out(void **state)
     }
 }
 
+/* What the leader says of the predecessor, and what the client's server then does. */
+enum leader { KNOWS_IT, HAS_NONE, HAD_JUST_DELETED_IT };
+
+static void wait_with(struct script *s, enum leader leader, int64_t until_ms)
+{
+    enum zkl_request_kind kind;
+    while (s->now_ms < until_ms) {
+        script_at(s, s->now_ms + 100);
+        while (script_next(s, &kind)) {
+            bool is_check = kind == ZKL_REQ_HEARTBEAT;
+            if (is_check) /* a node of another session: it proves nothing */
+                assert_false(s->requests[0].stamp.writes);
+            if (is_check && leader == HAD_JUST_DELETED_IT)
+                script_fired(s, "/r/G6-0000000008", ZKL_FIRED_DELETED);
+            if (is_check && leader != KNOWS_IT)
+                script_missing(s, 0);
+            else if (kind == ZKL_REQ_LIST)
+                return;
+            else
+                script_answer(s, kind, ZKL_ANSWER_OK);
+        }
+    }
+}
+
+/* Goal: a predecessor that the client's server alone has is not waited for endlessly: it is the
+ * server that is left, not the queue. A leader that has just deleted it, or knows it, changes
+ * nothing. Method: one far back in a queue, for some session timeouts. Modes: F94. */
+static void a_node_that_the_leader_does_not_have_is_found_out(void **state)
+{
+    (void)state;
+    for (int leader = KNOWS_IT; leader <= HAD_JUST_DELETED_IT; leader++) {
+        struct script *s = script_connected();
+        script_wait(s, "/r", 9, "5:7 6:8");
+        script_at(s, 300);
+        script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+        script_forget(s);
+        s->keepalives = true;
+        wait_with(s, leader, SCRIPT_TIMEOUT_MS - 100);
+        assert_false(script_has(s, "heartbeat"));
+        wait_with(s, leader, 5 * SCRIPT_TIMEOUT_MS);
+        assert_true(script_has(s, "> heartbeat /r/G6-0000000008"));
+        assert_int_equal(script_has(s, "session: leave server"), leader == HAS_NONE);
+        assert_int_equal(script_has(s, "> list /r"), leader == HAD_JUST_DELETED_IT);
+        assert_false(script_has(s, "granted"));
+        script_close(s);
+        script_free(s);
+    }
+}
+
 /* Goal: an answer that a server sits on is asked for. Method: the create is not answered for a
  * second. */
 static void an_awaited_answer_has_keepalives_too(void **state)
@@ -404,6 +453,7 @@ int main(void)
         cmocka_unit_test(a_waiter_far_back_watches_its_own_node_in_time),
         cmocka_unit_test(the_next_in_line_keeps_its_window_open),
         cmocka_unit_test(a_watch_that_ended_in_silence_is_found_out),
+        cmocka_unit_test(a_node_that_the_leader_does_not_have_is_found_out),
         cmocka_unit_test(an_awaited_answer_has_keepalives_too),
         cmocka_unit_test(a_watch_too_many_ends_the_wait),
     };

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A follower that has data of its own: a node that the leader does not have (ZOOKEEPER-4837,
+ * -5010). */
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "snapshot.h"
+
+#define SESSION_MS 2000
+#define NODE "/apart/lock/_c_01234567-89ab-4def-8123-456789abcdef-lock-000000000"
+
+/* The follower comes back with another name for the node. Without data it writes what the leader
+ * sends as a snapshot. */
+static void set_apart(size_t follower)
+{
+    char err[512] = "";
+
+    check_ok(zks_stop_node(server, follower));
+    check_ok(zks_wipe_node(server, follower));
+    check_ok(zks_start_node(server, follower));
+    check_ok(zks_wait_ready(server, ZKS_READY_MS));
+    check_ok(zks_stop_node(server, follower));
+    if (snap_rename(zks_data_dir(server, follower), NODE "1", NODE "0", err, sizeof err) != 0)
+        fail_msg("%s", err);
+    check_ok(zks_start_node(server, follower));
+    check_ok(zks_wait_ready(server, ZKS_READY_MS));
+}
+
+static bool is_at(struct zkl_client *client, const char *address)
+{
+    char text[100];
+    return zkl_client_server(client, text, sizeof text) > 0 && strcmp(text, address) == 0;
+}
+
+/* libzookeeper takes its servers in any order. */
+static struct zkl_client *open_at(const char *address, const char *other)
+{
+    char servers[200];
+
+    snprintf(servers, sizeof servers, "%s,%s", address, other);
+    for (;;) {
+        struct zkl_client *client = fault_open(servers, SESSION_MS);
+        if (is_at(client, address))
+            return client;
+        check_ok(zkl_client_free(client));
+    }
+}
+
+/* Goal: nobody waits endlessly behind a node that only the own server has. The client goes to
+ * another server, with its session and what it holds. Method: a follower whose snapshot was
+ * changed. Modes: F94. */
+static void a_server_with_data_of_its_own_is_left(void **state)
+{
+    struct wire *wire;
+    int leader = zks_wait_leader(server, ZKS_READY_MS);
+
+    (void)state;
+    check_num(leader, >=, 0);
+    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), SESSION_MS));
+    check_ok(wire_create(wire, "/apart", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(wire, "/apart/lock", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(wire, NODE "1", "somebody", WIRE_PERSISTENT, NULL, 0));
+    wire_close(wire);
+    size_t follower = (size_t)(leader + 1) % 3;
+    set_apart(follower);
+    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), SESSION_MS));
+    check_ok(wire_delete(wire, NODE "1", -1));
+    wire_close(wire);
+
+    char apart[100];
+    snprintf(apart, sizeof apart, "%s", zks_address(server, follower));
+    struct zkl_client *client = open_at(apart, zks_address(server, (size_t)leader));
+    struct zkl_mutex *held = fault_mutex(client, "/apart/held");
+    struct zkl_mutex *mutex = fault_mutex(client, "/apart/lock");
+    int64_t session = fault_session(client);
+    check_ok(zkl_mutex_lock_for(held, WAIT_MS));
+    check_num(zkl_mutex_lock_for(mutex, 200), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_lock_for(mutex, QUIET_MS));
+    check_num(is_at(client, apart), ==, 0);
+    check_num(fault_session(client), ==, session);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_unlock(held));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_mutex_free(held));
+    check_ok(zkl_client_free(client));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_with_data_of_its_own_is_left),
+    };
+    struct zks_options options = fault_options();
+
+    options.nodes = 3;
+    options.no_digest = true;
+    return fault_main(argc, argv, tests, &options);
+}
