@@ -293,9 +293,11 @@ static void end_session(struct script *s)
 {
     script_hang_up(s);
     script_event(s, ZKL_SE_EXPIRED);
+    assert_true(script_has(s, "drop handle"));
     script_forget(s);
-    while (!script_has(s, "replace handle"))
+    for (int i = 0; i < 1000 && !script_has(s, "replace handle"); i++)
         script_at(s, s->now_ms + 10);
+    assert_true(script_has(s, "replace handle"));
     script_up(s, SCRIPT_SESSION + s->now_ms);
 }
 
