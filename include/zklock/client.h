@@ -106,13 +106,19 @@ struct zkl_client_options {
      * addresses that the servers name there for clients. A list that can't be read, or lacks a
      * client port, changes nothing; the log says so */
     int64_t follow_ensemble;
+    /* how many bytes the paths of the session's ephemeral nodes may come to, each with 4 more and
+     * with the chroot: a lock beyond that gets ZKL_EFULL. The server ends a session by one
+     * transaction with all of these paths, which no server can read above jute.maxbuffer twice: so
+     * give more only where the servers' jute.maxbuffer is larger than usual, or their
+     * closeSessionTxn.enabled is false; and less where it is smaller. 0: 1000000 */
+    int64_t ephemeral_bytes_max;
 };
 
 #define ZKL_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct zkl_client_options), NULL, 0, 0, 0, ZKL_ACL_OPEN, ZKL_LOG_DEFAULT, NULL,     \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, NULL, 0                                                              \
+            NULL, NULL, NULL, NULL, 0, 0                                                           \
     }
 
 /* Open a client. The library makes the connection in the background and keeps it: a client survives

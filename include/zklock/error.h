@@ -100,7 +100,10 @@ enum zkl_error {
     ZKL_EUNIMPLEMENTED = -31,
     /* libzookeeper was built without the TLS or SASL that the options want; or they want both,
      * which libzookeeper does not support; the detail names what is missing */
-    ZKL_EUNSUPPORTED = -32
+    ZKL_EUNSUPPORTED = -32,
+    /* the client's session owns as many nodes, by the bytes of their paths, as it may:
+     * ephemeral_bytes_max of client.h; may pass, when other locks of the client are released */
+    ZKL_EFULL = -33
 };
 
 /* Returns a sentence for a code: what happened and what to do. Never NULL; static memory.
@@ -119,8 +122,9 @@ ZKL_API const char *zkl_error_name(int code);
 ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: ZKL_EBUSY, ZKL_ETIMEDOUT,
- * ZKL_EDISCONNECTED, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EUNPROVED, ZKL_EREADONLY. 0 otherwise, also for
- * ZKL_EUNCONFIRMED, ZKL_EDOUBT and ZKL_ELOST: an unlock with that result has ended its lock. */
+ * ZKL_EDISCONNECTED, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EUNPROVED, ZKL_EREADONLY, ZKL_EFULL. 0 otherwise,
+ * also for ZKL_EUNCONFIRMED, ZKL_EDOUBT and ZKL_ELOST: an unlock with that result has ended its
+ * lock. */
 ZKL_API int zkl_error_is_retryable(int code);
 
 /* 1 if the code says that a hold existed and another client may have, or have had, the lock: stop

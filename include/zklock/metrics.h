@@ -141,12 +141,15 @@ struct zkl_client_metrics {
     /* Of the process: how many requests libzookeeper can number yet before numbers that mean
      * something else to it, if only the library uses it; 0 while the library passes those by */
     uint64_t request_numbers_left;
+    /* of the paths of the nodes that the session owns or may own; at most ephemeral_bytes_max of
+     * the client's options */
+    uint64_t ephemeral_bytes;
 };
 
 #define ZKL_CLIENT_METRICS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct zkl_client_metrics), 0, 0, 0, 0, 0, {0}, 0, {0, 0, 0, {0}}, 0, 0, 0, 0, 0,   \
-            0, 0, 0                                                                                \
+            0, 0, 0, 0                                                                             \
     }
 
 /* 0; ZKL_EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; ZKL_EFORK. Also after zkl_client_close. */

@@ -99,12 +99,13 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * 0: the calling thread holds the mutex, until it has called unlock as often as lock.
  * Not held: ZKL_ETIMEDOUT, ZKL_ECANCELED; ZKL_EBUSY, ZKL_EDISCONNECTED and ZKL_EUNPROVED (tries
  * only); ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EEXHAUSTED, ZKL_EQUOTA,
- * ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EINVAL,
+ * ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFULL, ZKL_EINVAL,
  * ZKL_EBADTIMEOUT (a negative deadline, a lease out of range), ZKL_EFORK, ZKL_EINCALLBACK,
  * ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EMISMATCH (of a semaphore's mutex); and ZKL_ELOST: this thread's
  * hold, or for a read lock its write lock, was lost and must still be unlocked.
  * ZKL_ESYSTEM also if this client watches some 12,000 nodes for waiters and could not restore one
- * more after a reconnect (docs/guarantees-limits.md).
+ * more after a reconnect; ZKL_EFULL if its session owns some 12,000 nodes, which the servers could
+ * not bear to end with many more (docs/guarantees-limits.md).
  * The library deletes the nodes of a failed call in the background, after a lost link once it is
  * back. The session's end removes them in any case. */
 ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait,

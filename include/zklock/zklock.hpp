@@ -131,6 +131,7 @@ struct client_options {
     void (*log_fn)(const zkl_log_event *event, void *arg) noexcept = nullptr;
     void *log_arg = nullptr;
     enum zkl_log_level log_level = ZKL_LOG_INFO;
+    std::int64_t ephemeral_bytes_max = 0;
 };
 
 /* One connection, of the process that opened it. The destructor closes it and waits 10 s at most
@@ -166,6 +167,7 @@ class client : public detail::handle<zkl_client, zkl_client_free>
         native.log_fn = options.log_fn;
         native.log_arg = options.log_arg;
         native.log_level = options.log_level;
+        native.ephemeral_bytes_max = options.ephemeral_bytes_max;
         detail::check(zkl_client_open(&native_, &native));
     }
 

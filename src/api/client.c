@@ -151,6 +151,9 @@ static int check_options(const struct zkl_client_options *o)
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes",
                         ZKL_OWNER_MAX);
+    if (o->ephemeral_bytes_max < 0)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: ephemeral_bytes_max is %lld, not 0 or more",
+                        (long long)o->ephemeral_bytes_max);
     if (o->log_level != 0 && (o->log_level < ZKL_LOG_ERROR || o->log_level > ZKL_LOG_DEBUG))
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: log_level is %d, not 0 or a ZKL_LOG_* level",
                         (int)o->log_level);
@@ -238,6 +241,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
     struct zkl_driver_config config = {
         .session_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS,
         .tick_ms = o->tick_ms,
+        .ephemeral_bytes_max = (uint64_t)o->ephemeral_bytes_max,
         .auth_credential = secrets->credential,
         .security = secrets->security,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,

@@ -64,7 +64,9 @@
     X(ZKL_EUNIMPLEMENTED,                                                                          \
       "the server does not support the request: check its version and its answer")                 \
     X(ZKL_EUNSUPPORTED, "libzookeeper has no call for what the options ask: use a libzookeeper "   \
-                        "that has it, or remove the option")
+                        "that has it, or remove the option")                                       \
+    X(ZKL_EFULL, "the client's session owns as many nodes as it may: release other locks, use "    \
+                 "another client, or raise ephemeral_bytes_max")
 
 const char *zkl_strerror(int code)
 {
@@ -132,7 +134,7 @@ int zkl_error_is_retryable(int code)
 {
     return code == ZKL_EBUSY || code == ZKL_ETIMEDOUT || code == ZKL_EDISCONNECTED ||
            code == ZKL_ENOMEM || code == ZKL_ESYSTEM || code == ZKL_EUNPROVED ||
-           code == ZKL_EREADONLY;
+           code == ZKL_EREADONLY || code == ZKL_EFULL;
 }
 
 bool zkl_error_is_answer(int code)

@@ -409,6 +409,13 @@ int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason)
     return told(reason, ZKL_HOLD_HELD, ZKL_REASON_NONE);
 }
 
+int zkl_hold_fail_full(const struct zkl_hold *hold)
+{
+    uint64_t max = hold->client->driver->core.ephemeral_bytes_max; /* constant */
+    return zkl_fail(ZKL_EFULL, "%s: with another node the paths of all its nodes exceed %llu bytes",
+                    hold->lock_path->path, (unsigned long long)max);
+}
+
 int zkl_hold_leave_again(struct zkl_hold *hold)
 {
     hold->count--;

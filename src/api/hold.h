@@ -226,6 +226,9 @@ struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_ho
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 
+/* Fails with ZKL_EFULL, and says by what. */
+int zkl_hold_fail_full(const struct zkl_hold *hold);
+
 /* --- local_queue.c: threads that have one hold in turn ------------------------- */
 
 void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options);

@@ -120,6 +120,7 @@ static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
     m->watch_bytes = core->watch_bytes;
     int64_t numbers = atomic_load(&zkl_numbers_left);
     m->request_numbers_left = numbers > 0 ? (uint64_t)numbers : 0;
+    m->ephemeral_bytes = core->ephemeral_bytes;
 }
 
 /* --- all figures together ----------------------------------------------- */

@@ -136,6 +136,8 @@ int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
                         path, hold->detail);
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: it is blocked by %s", path, hold->detail);
+    if (rc == ZKL_EFULL)
+        return zkl_hold_fail_full(hold);
     if (zkl_error_is_answer(rc))
         return zkl_hold_fail_answer(hold, rc, path);
     if (rc == ZKL_ESYSTEM && hold->detail[0])

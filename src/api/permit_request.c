@@ -197,6 +197,8 @@ int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
         return zkl_fail(rc, "%s: the ACL denies %s there or below", path, hold->detail);
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: its inner lock is blocked by %s", path, hold->detail);
+    if (rc == ZKL_EFULL)
+        return zkl_hold_fail_full(hold);
     if (zkl_error_is_answer(rc))
         return zkl_hold_fail_answer(hold, rc, path);
     return zkl_fail_unserved(hold->client, rc, path);

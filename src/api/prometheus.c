@@ -124,6 +124,7 @@ static const struct {
     {ZKL_EPROTO, "proto"},       {ZKL_EMISMATCH, "mismatch"},
     {ZKL_EUNPROVED, "unproved"}, {ZKL_EQUOTA, "quota"},
     {ZKL_EREADONLY, "readonly"}, {ZKL_EUNIMPLEMENTED, "unimplemented"},
+    {ZKL_EFULL, "full"},
 };
 
 static const struct {
@@ -250,6 +251,8 @@ static void put_client(struct text *t, const char *client, const struct zkl_clie
     put_one(&s, "request_numbers_left", "gauge",
             "Requests of this process before libzookeeper's special numbers.",
             m->request_numbers_left);
+    put_one(&s, "ephemeral_bytes", "gauge", "Bytes of the paths of the session's nodes.",
+            m->ephemeral_bytes);
     put_one(&s, "log_dropped_total", "counter", "Log events that a slow callback missed.",
             m->log_dropped);
     put_family(&s, "session_timeout_seconds", "gauge", "Negotiated session timeout.");

@@ -135,6 +135,7 @@ struct zkl_event {
     /* PRED_FIRED, WATCHED: whether no contender is before us any more */
     enum zkl_pred_proof pred_proof;
     bool idle;     /* STAY: the node has no holder */
+    bool full;     /* the session may own no further node of this size: see ephemerals.h */
     bool unlisted; /* a create that is sent now most likely needs no list: see unlisted_grant.h */
     bool first;    /* CREATED: by its number the node is the first in the queue */
     /* CREATED: by its number it is just behind this one of the same client, or NULL; and with that
@@ -342,6 +343,13 @@ static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
 static inline bool zkl_contender_is_next(const struct zkl_contender_machine *m)
 {
     return m->before <= 1;
+}
+
+/* The session owns its node, or may: the create was sent or is about to be, or its answer was lost.
+ * ENDED: nothing more can be done about it. */
+static inline bool zkl_contender_may_own(const struct zkl_contender_machine *m)
+{
+    return m->state != ZKL_CONTENDER_ENDED && (m->create_out || m->on_server || m->maybe_on_server);
 }
 
 /* Heartbeats would be sent for it, if its node may be checked. */

@@ -18,6 +18,7 @@
 #include "batch.h"
 #include "composite.h"
 #include "due.h"
+#include "ephemerals.h"
 #include "feed.h"
 #include "group.h"
 #include "group_commit.h"
@@ -107,7 +108,8 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .share_from = ZKL_SHARE_FROM,
                               .unlisted_from = ZKL_UNLISTED_FROM,
                               .group_commit.from = ZKL_GROUP_COMMIT_FROM,
-                              .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
+                              .watch_bytes_max = ZKL_WATCH_BYTES_MAX,
+                              .ephemeral_bytes_max = ZKL_EPHEMERAL_BYTES_MAX};
     zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces cast from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
@@ -124,7 +126,7 @@ void zkl_core_fini(struct zkl_core *core)
     zkl_leftovers_clear(core);
     zkl_pending_clear(core);
     zkl_watch_clear(core);
-    assert(core->watch_bytes == 0);
+    assert(core->watch_bytes == 0 && core->ephemeral_bytes == core->ephemeral_bytes_left);
 }
 
 static bool is_held(const struct zkl_contender_machine *m)
@@ -215,6 +217,7 @@ static void forget_session(struct zkl_core *core)
             zkl_batch_reset(c->machine.asked.batch);
     }
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_EXPIRED}, NULL);
+    zkl_ephemerals_forget(core);
     zkl_query_expired(core);
     core->forgets = false;
 }

@@ -194,6 +194,7 @@ struct zkl_contender {
     struct zkl_contender_machine machine;
     struct zkl_contender *next, *prev; /* in the core's queue of contenders, oldest first */
     uint64_t number;                   /* for traces */
+    size_t node_bytes;                 /* see ephemerals.h */
     uint64_t heartbeat_serial;         /* the heartbeat that checks our node last, and where */
     size_t heartbeat_index;
     struct zkl_pending slots[ZKL_SLOTS];
@@ -333,6 +334,11 @@ struct zkl_shared_list {
  * would come back with it for ever. */
 #define ZKL_WATCH_BYTES_MAX 1000000
 
+/* The end of a session is one transaction with the paths of all nodes that it owns. Of more bytes
+ * than jute.maxbuffer twice (2 x 0xfffff unless configured) no server can read it again. Half of
+ * that is for this client's nodes; the rest, for a second node of each that a lost answer hides. */
+#define ZKL_EPHEMERAL_BYTES_MAX 1000000
+
 /* One transaction that checks our own nodes. */
 struct zkl_heartbeat {
     struct zkl_pending pending;
@@ -367,6 +373,10 @@ struct zkl_core {
     size_t removals_due;        /* how many of those the server does not know of yet */
     size_t watch_count;
     size_t watch_bytes, watch_bytes_max; /* those to be removed included */
+    /* of the nodes that the session owns or may own: see ephemerals.h; those that will stay until
+     * its end are in it */
+    size_t ephemeral_bytes, ephemeral_bytes_left;
+    uint64_t ephemeral_bytes_max; /* set by the driver, if it is not the usual one */
     /* contenders that list again from here on share one list; see list_coalescing.c */
     bool sharing;
     uint64_t share_round; /* how often that has begun */

@@ -18,6 +18,7 @@
 
 #include "unlisted_grant.h"
 #include "batch.h"
+#include "ephemerals.h"
 #include "group_commit.h"
 #include "composite.h"
 #include "opcode.h"
@@ -289,16 +290,22 @@ static struct zkl_contender *take_heir(struct zkl_contender *c)
 
 /* --- feeding ------------------------------------------------------------- */
 
+static void adjust_by(size_t *number, size_t by, bool joins)
+{
+    *number = joins ? *number + by : *number - by;
+}
+
 static void adjust(size_t *number, bool counts, bool joins)
 {
-    if (counts)
-        *number = joins ? *number + 1 : *number - 1;
+    adjust_by(number, counts, joins);
 }
 
 /* It joins the numbers that its state counts for, or leaves them. */
 static void count(struct zkl_core *core, struct zkl_contender *c, bool joins)
 {
     const struct zkl_contender_machine *m = &c->machine;
+    if (zkl_contender_may_own(m))
+        adjust_by(&core->ephemeral_bytes, c->node_bytes, joins);
     if (c->machine.asked.unlisted)
         adjust(&c->machine.asked.unlisted->live_count, zkl_contender_is_here(m), joins);
     adjust(&core->need_window, zkl_contender_needs_window(m), joins);
@@ -307,6 +314,16 @@ static void count(struct zkl_core *core, struct zkl_contender *c, bool joins)
     adjust(&core->awaits_proof, zkl_contender_awaits_proof(m), joins);
     adjust(&core->window_limited, zkl_contender_is_window_limited(m), joins);
     adjust(&core->needs_retry, zkl_contender_needs_retry(m), joins);
+}
+
+/* It had a node, or may have, and by this event gives up on it: only a missing right ends that
+ * without the server's word. */
+static void count_left(struct zkl_core *core, const struct zkl_contender *c,
+                       const struct zkl_event *event)
+{
+    if (event->answer == ZKL_ANSWER_NOAUTH && event->type != ZKL_EV_CREATED &&
+        !zkl_contender_may_own(&c->machine))
+        zkl_ephemerals_leave(core, c);
 }
 
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
@@ -320,11 +337,15 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.timeout_ns = zkl_session_timeout_ns(&core->session);
     event.again_mono_ns = core->again_mono_ns;
     count(core, c, false);
-    bool was_there = c->machine.on_server;
+    bool was_there = c->machine.on_server, owned = zkl_contender_may_own(&c->machine);
+    bool has_room = owned && (was_there || !c->machine.may_be_late);
+    event.full = !has_room && zkl_ephemerals_are_full(core, c);
     event.unlisted =
         zkl_unlisted_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
     count(core, c, true);
+    if (owned)
+        count_left(core, c, &event);
     if (!was_there && c->machine.on_server)
         zkl_opcode_carried_out(core, &c->slots[ZKL_SLOT_CREATE]);
     if (c->machine.state != ZKL_CONTENDER_WAITING)
@@ -394,6 +415,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
         (struct zkl_contender){.machine = {.state = ZKL_CONTENDER_NEW,
                                            .asked = *lock_request,
                                            .lock_path_length = strlen(lock_request->lock_path)}};
+    contender->node_bytes = zkl_ephemerals_bytes_of(core, &contender->machine);
     zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;

@@ -29,6 +29,13 @@ static void plan(struct zkl_core *core)
     }
 }
 
+/* It is not the session's, or not any more. */
+static void give_back(struct zkl_core *core, struct zkl_leftover *l)
+{
+    core->ephemeral_bytes -= l->bytes;
+    l->bytes = 0;
+}
+
 static void drop_where(struct zkl_core *core,
                        bool (*where)(const struct zkl_core *core, const struct zkl_leftover *l))
 {
@@ -39,6 +46,7 @@ static void drop_where(struct zkl_core *core,
         if (where(core, l)) {
             *at = l->next;
             core->leftovers.count--;
+            give_back(core, l);
             free(l);
         } else {
             core->leftovers.last = l;
@@ -105,8 +113,11 @@ static struct zkl_leftover *add(struct zkl_core *core, const struct zkl_contende
 void zkl_leftovers_expect(struct zkl_core *core, const struct zkl_contender *c)
 {
     struct zkl_leftover *l = add(core, c);
-    if (l)
+    if (l) {
         l->due_mono_ns = core->now.mono_ns + zkl_session_timeout_ns(&core->session);
+        l->bytes = c->node_bytes;
+        core->ephemeral_bytes += l->bytes;
+    }
     plan(core);
 }
 
@@ -123,6 +134,7 @@ void zkl_leftovers_inherit(struct zkl_core *core, int64_t window_end_boot, int64
     int64_t until_mono_ns = core->now.mono_ns + 2 * timeout_ns;
     for (struct zkl_leftover *l = core->leftovers.first; l; l = l->next) {
         l->is_out = false;
+        give_back(core, l);
         if (l->until_mono_ns == INT64_MAX) {
             l->until_mono_ns = until_mono_ns;
             l->due_mono_ns = l->is_named ? core->now.mono_ns : INT64_MAX;
@@ -307,6 +319,15 @@ static void on_looked(struct zkl_core *core, bool lost)
     }
 }
 
+/* What was looked for and not found comes no more (B105). */
+static void give_back_unseen(struct zkl_core *core)
+{
+    for (struct zkl_leftover *l = core->leftovers.first; l; l = l->next) {
+        if (!l->is_named && !l->is_out && l->due_mono_ns == INT64_MAX)
+            give_back(core, l);
+    }
+}
+
 /* Only these say that there is nothing to be seen. */
 static bool is_lost(enum zkl_answer answer)
 {
@@ -335,6 +356,7 @@ bool zkl_leftovers_answer(struct zkl_core *core, const struct zkl_pending *slot,
         on_looked(core, is_lost(reply->answer));
         if (path)
             zkl_leftovers_listed(core, path, reply);
+        give_back_unseen(core);
     } else if (slot != &own->barrier) {
         return false;
     }

@@ -40,6 +40,7 @@ struct zkl_leftover {
     struct zkl_leftover *next;
     int64_t due_mono_ns;   /* when it is deleted, or looked for; INT64_MAX: when a list shows it */
     int64_t until_mono_ns; /* it can't be there any more; INT64_MAX: this session's */
+    size_t bytes;          /* of it in ephemerals.h, while it may come, or is to be deleted */
     uint32_t path_hash;
     bool is_named; /* name is the whole one, else what it begins with */
     bool is_seen;  /* a list showed it; a node that is only named may be gone */

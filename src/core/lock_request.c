@@ -66,6 +66,10 @@ void zkl_step_enqueue(struct zkl_step *s, const char *why)
         zkl_step_move(s, ZKL_CONTENDER_PARKED, why);
         return;
     }
+    if (s->ev->full) {
+        zkl_step_fail(s, ZKL_EFULL, NULL, "the session owns too much");
+        return;
+    }
     zkl_step_move(s, ZKL_CONTENDER_QUEUEING, why);
     s->m->create_out = true;
     if (s->kind->within_hold) {

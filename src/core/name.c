@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NOT_UTF8 UINT32_MAX
+#define NAMED_AT (3 + ZKL_GUID_LEN + 1) /* of the name, or the marker, in "_c_<uuid>-" */
 
 /* The next character of UTF-8 text (RFC 3629), NOT_UTF8 if it is none; *at moves behind it. */
 static uint32_t next_character(const char **at, const char *end)
@@ -113,6 +114,14 @@ void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *ou
     }
 }
 
+size_t zkl_name_length(const struct zkl_naming *naming)
+{
+    size_t marker = strlen(zkl_roles[naming->role].markers[naming->names]);
+    size_t guid =
+        naming->names == ZKL_NAMES_KAZOO ? ZKL_GUID_LEN - 4 : NAMED_AT + strlen(naming->name);
+    return guid + marker + 10;
+}
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -169,7 +178,6 @@ static const char *after_session(const char *child, int32_t *sequence)
 
 /* "_c_<uuid>-<name>_lock_<number>": the digits, and how long the name is that stands at
  * NAMED_AT. */
-#define NAMED_AT (3 + ZKL_GUID_LEN + 1)
 static const char *after_any_name(const char *child, size_t *length, int32_t *sequence)
 {
     const char *digits = after_last(child, ZKL_NAMED_MARKER, sequence);

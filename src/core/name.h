@@ -83,6 +83,9 @@ void zkl_guid_mark_retained(char *guid);
  * our node from all others; out has room for ZKL_NODE_NAME_MAX + 1. */
 void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out);
 
+/* Bytes of such a name with its number, which has ten digits until the counter is used up. */
+size_t zkl_name_length(const struct zkl_naming *naming);
+
 /* True if the child is a contender for one with this naming: a known marker ("lock-", "__READ__"
  * ...) and then a decimal number with an optional minus sign up to the end of the name. As in
  * Curator, the text after the LAST marker counts. A named lock sees its own name only, and a permit

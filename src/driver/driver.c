@@ -155,6 +155,8 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     zkl_core_init(&d->core, &d->port, config->session_timeout_ms, config->tick_ms);
     d->core.first_read_wanted = config->first_read;
     d->core.chroot_length = strlen(config->chroot);
+    if (config->ephemeral_bytes_max > 0)
+        d->core.ephemeral_bytes_max = config->ephemeral_bytes_max;
     return d;
 }
 

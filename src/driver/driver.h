@@ -55,7 +55,8 @@ struct zkl_driver_config {
     char *servers; /* without the chroot */
     char *chroot;  /* empty: none */
     int session_timeout_ms;
-    int tick_ms; /* 0: unknown */
+    int tick_ms;                  /* 0: unknown */
+    uint64_t ephemeral_bytes_max; /* 0: the core's own */
     char *auth_scheme;
     char *auth_credential;
     struct zkl_security security;

@@ -75,6 +75,7 @@ static int status_of(int code)
         return EXIT_DENIED;
     case ZKL_ENOMEM:
     case ZKL_ESYSTEM:
+    case ZKL_EFULL:
         return EXIT_SYSTEM;
     case ZKL_ELOST:
     case ZKL_EDOUBT:

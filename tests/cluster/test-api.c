@@ -345,18 +345,18 @@ static void a_closed_client_says_so(void **state)
 static void each_code_has_its_sentence(void **state)
 {
     (void)state;
-    for (int a = 0; a >= ZKL_EUNSUPPORTED; a--) {
+    for (int a = 0; a >= ZKL_EFULL; a--) {
         check_num(strlen(zkl_strerror(a)), >=, 7);
         check_true(strcmp(zkl_strerror(a), zkl_strerror(1)) != 0);
         for (int b = 0; b > a; b--)
             check_true(strcmp(zkl_strerror(a), zkl_strerror(b)) != 0);
         bool retryable = a == ZKL_EBUSY || a == ZKL_ETIMEDOUT || a == ZKL_EDISCONNECTED ||
                          a == ZKL_ENOMEM || a == ZKL_ESYSTEM || a == ZKL_EUNPROVED ||
-                         a == ZKL_EREADONLY;
+                         a == ZKL_EREADONLY || a == ZKL_EFULL;
         check_num(zkl_error_is_retryable(a), ==, retryable);
         check_num(zkl_error_is_lost(a), ==, a == ZKL_ELOST || a == ZKL_EDOUBT);
     }
-    check_text(zkl_strerror(ZKL_EUNSUPPORTED - 1), zkl_strerror(1000));
+    check_text(zkl_strerror(ZKL_EFULL - 1), zkl_strerror(1000));
 }
 
 /* Goal: a code's name is what the header calls it, and nothing else has a name. */
@@ -376,12 +376,13 @@ static void each_code_has_its_name(void **state)
         NAME(ZKL_EMISMATCH),    NAME(ZKL_ENONODE),        NAME(ZKL_EFOREIGN),
         NAME(ZKL_EUNPROVED),    NAME(ZKL_EDOUBT),         NAME(ZKL_EQUOTA),
         NAME(ZKL_EREADONLY),    NAME(ZKL_EUNIMPLEMENTED), NAME(ZKL_EUNSUPPORTED),
+        NAME(ZKL_EFULL),
     };
 #undef NAME
-    check_num(sizeof names / sizeof names[0], ==, 1 - ZKL_EUNSUPPORTED);
-    for (int code = 0; code >= ZKL_EUNSUPPORTED; code--)
+    check_num(sizeof names / sizeof names[0], ==, 1 - ZKL_EFULL);
+    for (int code = 0; code >= ZKL_EFULL; code--)
         check_text(zkl_error_name(code), names[-code]);
-    check_text(zkl_error_name(ZKL_EUNSUPPORTED - 1), "unknown");
+    check_text(zkl_error_name(ZKL_EFULL - 1), "unknown");
     check_text(zkl_error_name(1), "unknown");
 }
 

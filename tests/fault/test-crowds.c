@@ -61,6 +61,7 @@ static struct bouncing *bouncing_open(size_t paths, int length, size_t places)
     b->proxy = proxy_before(server, 0);
     proxy_set_hook(b->proxy, see_frame, b);
     b->crowd = crowd_open(proxy_address(b->proxy), SESSION_MS, places, NULL);
+    b->crowd->driver->core.ephemeral_bytes_max = SIZE_MAX; /* else that comes first */
     b->path_count = paths;
     b->paths = calloc(paths, sizeof *b->paths);
     check_true(b->paths != NULL);

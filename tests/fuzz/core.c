@@ -171,6 +171,7 @@ static void check_all(struct stream *s)
     must(count_awaited(core) == core->pending_count);
     must(count_watches(core) == core->watch_count);
     must(core->watch_bytes <= core->watch_bytes_max);
+    must(core->ephemeral_bytes <= core->ephemeral_bytes_max);
     must(!core->refused && !zkl_due_any(core));
     owners_check(s);
 }

@@ -7,6 +7,7 @@
 #include <zklock/zklock.h>
 
 #include "core/due.h"
+#include "core/leftovers.h"
 #include "core/watch.h"
 #include "world.h"
 
@@ -274,6 +275,8 @@ void check_expiry(struct fake *fake, int64_t session)
 
 void check_world(struct world *w)
 {
+    if (w->fake.unreadable)
+        wrong("a session ends with more nodes than servers can read again");
     check_permits(w);
     check_exclusion(w);
     check_windows(w);
@@ -392,7 +395,7 @@ static void check_pending(const struct proc *p)
 
 static void check_counts(const struct proc *p)
 {
-    size_t window = 0, waiting = 0, unchecked = 0;
+    size_t window = 0, waiting = 0, unchecked = 0, owned = p->core.ephemeral_bytes_left;
     for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
         window += zkl_contender_needs_window(&c->machine);
         unchecked += zkl_contender_is_unchecked(&c->machine);
@@ -402,10 +405,14 @@ static void check_counts(const struct proc *p)
                 must(!c->machine.unchecked); /* it would fail all others */
         }
         waiting += zkl_contender_waits(&c->machine);
+        owned += zkl_contender_may_own(&c->machine) ? c->node_bytes : 0;
         must(c->machine.state != ZKL_CONTENDER_ENDED);
         check_predecessor(p, c);
     }
+    for (const struct zkl_leftover *l = p->core.leftovers.first; l; l = l->next)
+        owned += l->bytes;
     must(window == p->core.need_window);
+    must(owned == p->core.ephemeral_bytes && owned <= p->core.ephemeral_bytes_max);
     must(unchecked == p->core.unchecked);
     must(waiting + queries_out(p) == p->core.waiting);
     must(!p->core.refused);

@@ -161,7 +161,11 @@ static void watch_clear(struct fake_watches *w)
 
 void fake_init(struct fake *fake, struct fake_prng *prng)
 {
-    *fake = (struct fake){.prng = prng, .now_ms = 1000, .zxid = 100, .last_session = 0x100};
+    *fake = (struct fake){.prng = prng,
+                          .now_ms = 1000,
+                          .zxid = 100,
+                          .last_session = 0x100,
+                          .close_bytes_max = ZKL_EPHEMERAL_BYTES_MAX};
     fake->rules = (struct fake_rules){.tick_ms = FAKE_TIMEOUT_MS / 10,
                                       .declared_ms = FAKE_TIMEOUT_MS / 10,
                                       .round_ms = FAKE_TIMEOUT_MS / 20};
@@ -397,12 +401,16 @@ static int64_t session_new(struct fake *fake, int timeout_ms)
 
 static void session_end(struct fake *fake, struct fake_session *session)
 {
+    size_t bytes = 0, most = fake->close_bytes_max;
     session->dead = true;
     fake->zxid++;
     for (size_t i = 0; i < fake->node_count; i++) {
-        if (fake->nodes[i].dzxid == 0 && fake->nodes[i].owner == session->id)
-            delete_now(fake, &fake->nodes[i]);
+        if (fake->nodes[i].dzxid != 0 || fake->nodes[i].owner != session->id)
+            continue;
+        bytes += sizeof(int32_t) + strlen(fake->nodes[i].path);
+        delete_now(fake, &fake->nodes[i]);
     }
+    fake->unreadable |= bytes > (fake_breaks(fake, FAKE_SHORT_CLOSE) ? most / 8 : most);
 }
 
 void fake_expire(struct fake *fake, int64_t session)

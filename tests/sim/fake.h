@@ -172,6 +172,8 @@ struct fake {
     struct fake_handle *handles[16];
     size_t tally[FAKE_FAULTS];
     struct fake_rules rules;
+    size_t close_bytes_max; /* of the paths in the transaction that ends a session: */
+    bool unreadable;        /* one was longer, and no server can read it again */
     /* A session is about to expire; NULL: no observer. */
     void (*expires)(struct fake *fake, int64_t session);
 };

@@ -31,9 +31,9 @@ static bool may_fail_with(const struct world *w, const struct app *app, int code
     if (code == app->stop_code || (ends_try && app->try_only))
         return true;
     if ((code == ZKL_EEXHAUSTED && w->foreign_seen) || (code == ZKL_ENOMEM && w->out_of_memory) ||
-        (code == ZKL_ESYSTEM && w->few_watches) || (code == ZKL_ECLOSED && p->closed) ||
-        (code == ZKL_EAUTH && p->refused) || (code == ZKL_EACCES && may_be_denied(w)) ||
-        may_be_refused(w, code))
+        (code == ZKL_ESYSTEM && w->few_watches) || (code == ZKL_EFULL && w->few_nodes) ||
+        (code == ZKL_ECLOSED && p->closed) || (code == ZKL_EAUTH && p->refused) ||
+        (code == ZKL_EACCES && may_be_denied(w)) || may_be_refused(w, code))
         return true;
     if (code != ZKL_ELOST)
         return false;
@@ -48,6 +48,8 @@ static void on_failed(struct world *w, struct app *app, const struct zkl_notific
     w->tally->failures[-news->code]++;
     if (news->code == ZKL_ESYSTEM)
         happened(w, SIM_NO_WATCH);
+    if (news->code == ZKL_EFULL)
+        happened(w, SIM_NO_ROOM);
     if (!may_fail_with(w, app, news->code)) {
         say("failed with %d: %s", news->code, news->detail ? news->detail : "");
         wrong("a lock failed for no reason");

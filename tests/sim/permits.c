@@ -73,9 +73,9 @@ static void on_failed(struct ask *ask, int code)
     bool right =
         code == ask->stop_code || (ends_try && ask->permits.lock_request.try_only) ||
         (code == ZKL_ENOMEM && w->out_of_memory) || (code == ZKL_ESYSTEM && w->few_watches) ||
-        (code == ZKL_ECLOSED && ask->proc->closed) || (code == ZKL_EAUTH && ask->proc->refused) ||
-        (code == ZKL_EACCES && may_be_denied(w)) || may_be_refused(w, code) ||
-        (code == ZKL_EMISMATCH && w->mismatch) ||
+        (code == ZKL_EFULL && w->few_nodes) || (code == ZKL_ECLOSED && ask->proc->closed) ||
+        (code == ZKL_EAUTH && ask->proc->refused) || (code == ZKL_EACCES && may_be_denied(w)) ||
+        may_be_refused(w, code) || (code == ZKL_EMISMATCH && w->mismatch) ||
         (code == ZKL_EMISMATCH && w->limit_changes && !ask->proc->view.agreed) ||
         (code == ZKL_EINVAL && w->limit_changes);
     if (!right) {

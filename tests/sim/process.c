@@ -261,6 +261,7 @@ void proc_init(struct world *w, struct proc *p)
                   chance(w, 2) ? w->fake.rules.declared_ms : 0);
     if (w->few_watches)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
+    p->core.ephemeral_bytes_max = w->fake.close_bytes_max;
     p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);
     p->core.unlisted_from = rnd(w, 4);
     p->core.group_commit.from =

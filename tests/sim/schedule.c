@@ -91,6 +91,9 @@ static void world_init(struct world *w)
     w->few_watches = chance(w, 10);
     fake_init(&w->fake, &w->prng);
     servers_init(w);
+    w->few_nodes = w->seed % FEW_NODES_ONCE_IN == 5; /* not drawn */
+    if (w->few_nodes)
+        w->fake.close_bytes_max = 250 + w->seed / FEW_NODES_ONCE_IN % 400;
     w->fake.unknown[ZKL_OPCODE_CONTAINER] = chance(w, 4);
     foreign_servers(w);
     permits_init(w);

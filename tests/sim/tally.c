@@ -48,6 +48,7 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_CLOSE] = "client closed",
     [SIM_NO_MEMORY] = "request without memory",
     [SIM_NO_WATCH] = "no more watches",
+    [SIM_NO_ROOM] = "session owns too much",
     [SIM_TRY] = "try",
     [SIM_DEADLINE] = "deadline passed",
     [SIM_CANCEL] = "cancelled",

@@ -31,6 +31,7 @@ enum sim_fault {
     SIM_CLOSE,
     SIM_NO_MEMORY,
     SIM_NO_WATCH,
+    SIM_NO_ROOM, /* for another node of the session */
     SIM_TRY,
     SIM_DEADLINE,
     SIM_CANCEL,
@@ -74,7 +75,7 @@ enum sim_fault {
 };
 
 #define TALLY_STEPS 4096 /* core steps per schedule are counted up to here */
-#define TALLY_CODES 32
+#define TALLY_CODES 34
 
 struct tally {
     uint64_t schedules, grants, losses, longest_heal_ms;

@@ -53,6 +53,7 @@ enum fake_switch {
     FAKE_LINK_STAYS,  /* B44: with a server that follows another leader */
     FAKE_SILENT_LINK, /* B62: a link that follows another one, without a report */
     FAKE_NEW_SESSION, /* B73: in silence */
+    FAKE_SHORT_CLOSE, /* B92: servers read less again than they write */
     FAKE_SWITCHES
 };
 

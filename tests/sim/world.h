@@ -33,6 +33,7 @@
 #define IN_ROWS_ONCE_IN 13
 #define READS_AHEAD_ONCE_IN 4
 #define RESUMES_NONE_ONCE_IN 13
+#define FEW_NODES_ONCE_IN 11
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places: of those who take
  * turns, and of readers. */
 #define ALL_APPS (APPS + ROOTS + PLACES + READER_PLACES)
@@ -179,6 +180,7 @@ struct world {
     bool denied;             /* some node was, to its owner's heartbeats */
     bool counter_moved;      /* some root's, to its end */
     bool few_watches;        /* a client may have */
+    bool few_nodes;          /* a session may own */
     bool elected;            /* a new leader was, at least once */
     unsigned pace;           /* how fast time passes: the usual step */
     int64_t outage_until_ms; /* no server can be reached */

@@ -163,6 +163,8 @@ static const char *code_name(int code)
         return "ELOST";
     case ZKL_ESYSTEM:
         return "ESYSTEM";
+    case ZKL_EFULL:
+        return "EFULL";
     case ZKL_ENOMEM:
         return "ENOMEM";
     case ZKL_EACCES:

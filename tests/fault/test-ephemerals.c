@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session may own: the end of one that owns too much takes an ensemble down for good
+ * (ZOOKEEPER-4306). The servers have a small jute.maxbuffer, which moves the edge down to where few
+ * nodes are enough. */
+#include "fault.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zklock/metrics.h>
+
+#define SESSION_MS 4000
+#define MAX_BUFFER 80000 /* room for a heartbeat: it checks 128 nodes */
+#define EDGE                                                                                       \
+    (2 * MAX_BUFFER - 32 - 4 - 12) /* for the paths: less a header, their number, a digest */
+#define LONGEST 512                /* of a lock's path */
+#define NODE_MORE (4 + 1 + 55)     /* of its node */
+#define LOCKS_MAX 2000
+
+/* --- the ensemble ----------------------------------------------------------------------------- */
+
+static void start_servers(size_t nodes, int max_buffer)
+{
+    char err[512] = "", jvm[64];
+    struct zks_options options = {.nodes = nodes, .jvm_extra = jvm};
+
+    zks_stop(server);
+    server = NULL;
+    snprintf(jvm, sizeof jvm, "-Djute.maxbuffer=%d", max_buffer);
+    if (zks_start(&server, &options, err, sizeof err) != 0)
+        fail_msg("%s", err);
+}
+
+static bool runs(size_t node)
+{
+    return zks_pid(server, node) != 0;
+}
+
+static void restart_all(void)
+{
+    for (size_t i = 0; i < zks_nodes(server); i++)
+        check_ok(zks_stop_node(server, i));
+    for (size_t i = 0; i < zks_nodes(server); i++)
+        check_ok(zks_start_node(server, i));
+}
+
+/* All start again with what they wrote, and serve. */
+static void check_starts_again(void)
+{
+    restart_all();
+    check_ok(zks_wait_ready(server, ZKS_READY_MS));
+    struct zkl_client *client = fault_open(zks_connect_string(server), QUIET_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, "/ephemerals/after");
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+static size_t count_ended(void)
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < zks_nodes(server); i++)
+        ended += !runs(i);
+    return ended;
+}
+
+/* --- a client that owns much ------------------------------------------------------------------ */
+
+struct crowd {
+    struct zkl_client *client;
+    struct zkl_mutex *mutexes[LOCKS_MAX];
+    size_t count, bytes;
+};
+
+static struct crowd *open_crowd(const char *servers, int64_t max)
+{
+    struct crowd *c = calloc(1, sizeof *c);
+    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
+
+    check_true(c != NULL);
+    options.ephemeral_bytes_max = max;
+    check_ok(zkl_client_open(&c->client, &options));
+    return c;
+}
+
+/* The code of locking one more, at a path of this length. */
+static int lock_one(struct crowd *c, size_t length)
+{
+    char path[LONGEST + 1];
+
+    check_num(c->count, <, LOCKS_MAX);
+    snprintf(path, sizeof path, "/ephemerals/%0*zu", (int)length - 12, c->count);
+    struct zkl_mutex *mutex = c->mutexes[c->count] = fault_mutex(c->client, path);
+    int rc = zkl_mutex_lock_for(mutex, QUIET_MS);
+    if (rc == 0) {
+        c->count++;
+        c->bytes += length + NODE_MORE;
+    } else {
+        check_ok(zkl_mutex_free(mutex));
+    }
+    return rc;
+}
+
+/* Own exactly so many bytes. */
+static void own(struct crowd *c, size_t bytes)
+{
+    while (bytes - c->bytes >= 2 * (LONGEST + NODE_MORE))
+        check_ok(lock_one(c, LONGEST));
+    check_ok(lock_one(c, (bytes - c->bytes) / 2 - NODE_MORE));
+    check_ok(lock_one(c, bytes - c->bytes - NODE_MORE));
+    check_num(c->bytes, ==, bytes);
+}
+
+static void free_crowd(struct crowd *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        (void)zkl_mutex_unlock(c->mutexes[i]);
+        check_ok(zkl_mutex_free(c->mutexes[i]));
+    }
+    check_ok(zkl_client_free(c->client));
+    free(c);
+}
+
+/* In a process of its own, which is killed when it owns so many bytes. */
+static void own_and_be_killed(size_t bytes, int64_t max)
+{
+    int ready[2];
+    char byte;
+
+    check_ok(pipe(ready));
+    pid_t pid = fork();
+    if (pid == 0) {
+        own(open_crowd(zks_connect_string(server), max), bytes);
+        (void)!write(ready[1], "x", 1);
+        for (;;)
+            pause();
+    }
+    check_num(pid, >, 0);
+    close(ready[1]);
+    check_num(read(ready[0], &byte, 1), ==, 1);
+    close(ready[0]);
+    check_ok(kill(pid, SIGKILL));
+    check_num(waitpid(pid, NULL, 0), ==, pid);
+}
+
+/* --- each kind of lock ------------------------------------------------------------------------ */
+
+static uint64_t bytes_of(struct zkl_client *client)
+{
+    struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
+
+    check_ok(zkl_client_get_metrics(client, &metrics));
+    return metrics.ephemeral_bytes;
+}
+
+static void check_full(int rc)
+{
+    check_num(rc, ==, ZKL_EFULL);
+    check_true(strstr(zkl_error_detail(), "exceed 130 bytes") != NULL);
+    check_true(zkl_error_is_retryable(rc));
+}
+
+/* A client owns all that it may. Whatever else asks for a node is refused immediately, and leaves
+ * nothing; what is held stays so, and what is given back can be used again. */
+static void each_kind_of_lock_is_refused(void **state)
+{
+    struct zkl_client_options options = fault_client_options(zks_connect_string(server), QUIET_MS);
+    struct zkl_client *client;
+    struct zkl_rwlock *rwlock;
+    struct zkl_semaphore *semaphore;
+    struct zkl_permit *permit;
+    struct zkl_multi *multi;
+    struct zkl_owner *owner = new_owner();
+
+    (void)state;
+    options.ephemeral_bytes_max = -1;
+    check_num(zkl_client_open(&client, &options), ==, ZKL_EINVAL);
+    options.ephemeral_bytes_max = 130; /* not two of them */
+    check_ok(zkl_client_open(&client, &options));
+    struct zkl_mutex *held = fault_mutex(client, "/kinds"), *other = fault_mutex(client, "/kind1");
+    struct zkl_member members[] = {zkl_member_mutex(held), zkl_member_mutex(other)};
+    check_ok(zkl_rwlock_new(&rwlock, client, "/kind2", NULL));
+    check_ok(zkl_semaphore_new(&semaphore, client, "/kind3", 2, NULL));
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+
+    check_full(zkl_multi_lock(multi));
+    check_wait(bytes_of(client) == 0, WAIT_MS);
+    check_ok(zkl_mutex_lock(held));
+    check_num(bytes_of(client), ==, 6 + NODE_MORE);
+    check_full(zkl_mutex_lock(other));
+    check_full(zkl_mutex_trylock(other));
+    check_full(zkl_mutex_lock(zkl_rwlock_reader(rwlock)));
+    check_full(zkl_mutex_lock(zkl_rwlock_writer(rwlock)));
+    check_full(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
+    check_num(async_lock(owner, other), ==, ZKL_EFULL);
+    check_true(zkl_mutex_still_held(held, 1) == 1);
+    check_ok(zkl_mutex_unlock(held));
+
+    check_ok(zkl_mutex_lock(zkl_rwlock_writer(rwlock)));
+    check_full(zkl_mutex_lock(zkl_rwlock_reader(rwlock))); /* no downgrade; the write lock stays */
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(rwlock)));
+    check_ok(async_lock(owner, other));
+    check_ok(async_unlock(owner, other));
+    check_wait(bytes_of(client) == 0, WAIT_MS);
+
+    struct wire *wire = fault_wire();
+    check_num(fault_children(wire, "/kind1"), ==, 0);
+    check_num(fault_children(wire, "/kind2"), ==, 0);
+    check_num(fault_children(wire, "/kind3"), ==, 0);
+    wire_close(wire);
+    check_ok(zkl_owner_free(owner));
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    check_ok(zkl_rwlock_free(rwlock));
+    check_ok(zkl_mutex_free(other));
+    check_ok(zkl_mutex_free(held));
+    check_ok(zkl_client_free(client));
+}
+
+/* --- without the bound ------------------------------------------------------------------------ */
+
+/* One byte above the edge, the server writes what it can't read: it works on, and does not start
+ * again. Modes: F83. */
+static void one_byte_too_many_ends_a_server(void **state)
+{
+    (void)state;
+    start_servers(1, MAX_BUFFER);
+    struct crowd *c = open_crowd(zks_connect_string(server), INT64_MAX);
+    own(c, EDGE + 1);
+    check_ok(zkl_client_close(c->client, WAIT_MS));
+    free_crowd(c);
+    restart_all();
+    check_wait(!runs(0), ZKS_READY_MS);
+}
+
+/* Of three, those that have led and written it are lost, until no majority is left: the followers
+ * hang up on it, so each leader steps down, and the next one writes it anew. Modes: F83. */
+static void one_byte_too_many_ends_an_ensemble(void **state)
+{
+    (void)state;
+    start_servers(3, MAX_BUFFER);
+    struct crowd *c = open_crowd(zks_connect_string(server), INT64_MAX);
+    own(c, EDGE + 1);
+    (void)zkl_client_close(c->client, WAIT_MS);
+    free_crowd(c);
+    check_wait(zks_leader(server) < 0, ZKS_READY_MS);
+    /* Time to start, to elect, to write it: more with each round. */
+    for (int n = 1; n <= 5 && !wait_until(count_ended() >= 2, 4 * n * SESSION_MS); n++) {
+        for (size_t i = 0; i < 3; i++) {
+            if (!runs(i))
+                continue;
+            check_ok(zks_stop_node(server, i));
+            check_ok(zks_start_node(server, i));
+        }
+    }
+    check_num(count_ended(), >=, 2);
+}
+
+/* --- with it ---------------------------------------------------------------------------------- */
+
+static void close_at_the_edge(void)
+{
+    struct crowd *c = open_crowd(zks_connect_string(server), EDGE);
+    own(c, EDGE);
+    check_num(lock_one(c, 20), ==, ZKL_EFULL);
+    check_ok(zkl_client_close(c->client, WAIT_MS));
+    free_crowd(c);
+}
+
+static void expire_at_the_edge(void)
+{
+    struct crowd *c = open_crowd(zks_connect_string(server), EDGE);
+    own(c, EDGE);
+    int64_t session = fault_session(c->client);
+    fault_expire(c->client, 0);
+    check_wait(fault_session(c->client) != session && fault_session(c->client) != 0, WAIT_MS);
+    for (size_t i = 0; i < c->count; i++) {
+        check_num(zkl_mutex_unlock(c->mutexes[i]), ==, ZKL_ELOST);
+        check_ok(zkl_mutex_free(c->mutexes[i]));
+    }
+    c->count = c->bytes = 0;
+    own(c, EDGE); /* in the next session */
+    check_num(lock_one(c, 20), ==, ZKL_EFULL);
+    check_ok(zkl_mutex_unlock(c->mutexes[0]));
+    check_ok(zkl_mutex_lock_for(c->mutexes[0], QUIET_MS));
+    free_crowd(c);
+}
+
+/* As much as the servers can read: the session's end, by a close, by the loss of the process and by
+ * an expiry, harms neither one server nor three. Modes: F83. */
+static void the_edge_harms_nobody(void **state)
+{
+    (void)state;
+    for (size_t nodes = 1; nodes <= 3; nodes += 2) {
+        start_servers(nodes, MAX_BUFFER);
+        close_at_the_edge();
+        own_and_be_killed(EDGE, EDGE);
+        expire_at_the_edge();
+        /* the killed one's nodes are gone */
+        struct wire *wire = fault_wire();
+        char path[LONGEST + 1];
+        snprintf(path, sizeof path, "/ephemerals/%0*d", LONGEST - 12, 0);
+        check_wait(fault_children(wire, path) == 0, WAIT_MS);
+        wire_close(wire);
+        check_starts_again();
+    }
+}
+
+/* Without an option, at a server without one: the library's bound is below the server's edge. Modes: F83. */
+static void the_usual_bound_is_below_the_usual_edge(void **state)
+{
+    int rc;
+
+    (void)state;
+    start_servers(1, 0xfffff);
+    struct crowd *c = open_crowd(zks_connect_string(server), 0);
+    while ((rc = lock_one(c, LONGEST)) == 0)
+        ;
+    check_num(rc, ==, ZKL_EFULL);
+    check_true(strstr(zkl_error_detail(), "exceed 1000000 bytes") != NULL);
+    check_num(c->count, ==, 1000000 / (LONGEST + NODE_MORE));
+    check_ok(zkl_client_close(c->client, WAIT_MS));
+    free_crowd(c);
+    check_starts_again();
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_of_lock_is_refused),
+        cmocka_unit_test(one_byte_too_many_ends_a_server),
+        cmocka_unit_test(one_byte_too_many_ends_an_ensemble),
+        cmocka_unit_test(the_edge_harms_nobody),
+        cmocka_unit_test(the_usual_bound_is_below_the_usual_edge),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
