@@ -17,6 +17,7 @@
 #include "cycles.h"
 #include "ensemble.h"
 #include "look.h"
+#include "owned.h"
 #include "peers.h"
 #include "raw.h"
 #include "say.h"
@@ -334,6 +335,15 @@ static void examine_folder(struct doctor *d)
     zkl_inspection_free(inside);
 }
 
+static void report_owner(void *arg, int64_t session, size_t nodes, size_t bytes)
+{
+    found(arg,
+          "session 0x%" PRIx64 " owns %zu nodes of locks with %zu bytes of paths: if it ends with "
+          "more than %d, servers with the usual jute.maxbuffer do not start again; let its process "
+          "release some, or use several clients",
+          (uint64_t)session, nodes, bytes, OWNED_MAX);
+}
+
 static int examine(struct doctor *d, const struct screen *screen)
 {
     check_make(d);
@@ -341,7 +351,9 @@ static int examine(struct doctor *d, const struct screen *screen)
     examine_folder(d);
     for (size_t i = 0; i < d->look.count; i++)
         check_lock(d, &d->look.all[i]);
-    if (cycles_find(&d->look, report_cycle, d) != 0)
+    const char *chroot = strchr(d->settings.text[SETTING_SERVERS], '/');
+    if (cycles_find(&d->look, report_cycle, d) != 0 ||
+        owned_find(&d->look, chroot ? strlen(chroot) : 0, report_owner, d) != 0)
         return fail(EXIT_SYSTEM, "out of memory");
     sheet_line(&d->sheet, STYLE_PLAIN, "%zu lock%s, %zu problem%s", d->look.count,
                d->look.count == 1 ? "" : "s", d->problems, d->problems == 1 ? "" : "s");
