@@ -8,10 +8,7 @@
 #include <unistd.h>
 
 #include "net.h"
-
-#define JARS "/usr/share/java/"
-#define CODEC JARS "netty-codec.jar" /* zookeeper.jar's manifest leaves it out */
-#define CLASSPATH JARS "zookeeper.jar:" JARS "slf4j-simple.jar:" CODEC
+#include "netty.h"
 
 static int run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -58,12 +55,12 @@ static int make_certificates(struct secure *s)
 int secure_start(struct secure *s, const struct nets *nets, struct zks_options *options, char *err,
                  size_t size)
 {
-    if (access(CODEC, R_OK) != 0 || system("openssl version >/dev/null 2>&1") != 0) {
-        snprintf(err, size, CODEC " or openssl is not installed");
+    if (access(NETTY_CODEC, R_OK) != 0 || system("openssl version >/dev/null 2>&1") != 0) {
+        snprintf(err, size, NETTY_CODEC " or openssl is not installed");
         return 77;
     }
     if (make_certificates(s) != 0 || net_free_ports(s->port, CHAOS_NODES) != 0 ||
-        setenv("ZKS_CLASSPATH", CLASSPATH, 1) != 0) {
+        setenv("ZKS_CLASSPATH", NETTY_CLASSPATH, 1) != 0) {
         snprintf(err, size, "no certificates, or no free ports");
         return -1;
     }

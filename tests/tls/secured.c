@@ -12,9 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define JARS "/usr/share/java/"
-#define CODEC JARS "netty-codec.jar" /* zookeeper.jar's manifest leaves it out */
-#define CLASSPATH JARS "zookeeper.jar:" JARS "slf4j-simple.jar:" CODEC
+#include "netty.h"
 
 struct zks *server;
 int tls_port;
@@ -101,7 +99,7 @@ static int start(void **state)
     run("sh %s %s >/dev/null 2>&1", CERTIFICATES, folder);
     secured_copy("server.both.pem", "current.pem");
     secured_copy("ca.pem", "trusted.pem");
-    check_ok(setenv("ZKS_CLASSPATH", CLASSPATH, 1));
+    check_ok(setenv("ZKS_CLASSPATH", NETTY_CLASSPATH, 1));
     check_ok(net_free_ports(&tls_port, 1));
     if (!is_plain)
         snprintf(config, sizeof config, "secureClientPort=%d\n", tls_port);
@@ -126,9 +124,9 @@ int secured_main(int argc, char **argv, const char *name, const char *extra, con
 {
     char err[512];
 
-    if (zks_available(err, sizeof err) != 0 || access(CODEC, R_OK) != 0 ||
+    if (zks_available(err, sizeof err) != 0 || access(NETTY_CODEC, R_OK) != 0 ||
         system("openssl version >/dev/null 2>&1") != 0) {
-        fprintf(stderr, "skipped: java, ZooKeeper, " CODEC " or openssl is not installed\n");
+        fprintf(stderr, "skipped: java, ZooKeeper, " NETTY_CODEC " or openssl is not installed\n");
         return 77;
     }
     config_text = extra;

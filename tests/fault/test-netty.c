@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creates that a server carries out behind the end of their link. With Netty, a server works through
+ * all that it has read from a connection, even once the client is back on a new one. So a create may
+ * come behind the barrier and the list that did not show it (B13), as a node of the live session that
+ * is nobody's. */
+#include "crowd.h"
+#include "netty.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "driver/handle.h"
+
+#define SESSION_MS 3000
+#define READS 400
+#define STORM 100
+#define KNOCK_MS 500 /* less than what is left of the session; no promise rests on it */
+/* A node that is nobody's is there for ever. */
+#define ROUND_MS 120000
+
+struct storm {
+    struct crowd *crowd;
+    char path[32];
+    size_t from; /* the round's first place */
+    bool given_back[STORM];
+    int stopped;
+};
+
+static void ignore(int rc, const struct Stat *stat, const void *unused)
+{
+    (void)rc;
+    (void)stat;
+    (void)unused;
+}
+
+/* The server's thread has these to do first. Nobody asks again for what they read. */
+static void send_reads(const struct storm *s)
+{
+    struct zkl_driver *d = s->crowd->driver;
+
+    zkl_driver_lock(d);
+    for (int i = 0; i < READS && d->current && d->current->ready; i++)
+        zoo_aexists(d->current->zh, s->path, 0, ignore, NULL);
+    zkl_driver_unlock(d);
+}
+
+/* It has sent what asks for the next link. */
+static bool is_at_the_door(const struct storm *s)
+{
+    struct zkl_driver *d = s->crowd->driver;
+
+    zkl_driver_lock(d);
+    bool is = d->current && d->current->ready && zoo_state(d->current->zh) == ZOO_ASSOCIATING_STATE;
+    zkl_driver_unlock(d);
+    return is;
+}
+
+/* The kernel keeps for the stopped server all that is sent to it, and the client's next connection. */
+static void send_to_stopped_server(struct storm *s, bool some_stop)
+{
+    check_wait(crowd_connected(s->crowd), WAIT_MS);
+    check_ok(zks_pause_node(server, 0));
+    send_reads(s);
+    for (int i = 0; i < STORM; i++)
+        crowd_acquire(s->crowd, s->path);
+    check_wait(!crowd_connected(s->crowd), WAIT_MS);
+    for (int i = 0; some_stop && i < STORM; i += 2) {
+        crowd_release(&s->crowd->places[s->from + (size_t)i]);
+        s->given_back[i] = true;
+        s->stopped++;
+    }
+    (void)wait_until(is_at_the_door(s), KNOCK_MS);
+    check_ok(zks_resume_node(server, 0));
+}
+
+/* Whoever is granted gives it back. True: all are through. */
+static bool serve(struct storm *s)
+{
+    for (int i = 0; i < STORM; i++) {
+        struct crowd_place *place = &s->crowd->places[s->from + (size_t)i];
+        if (!place->granted || s->given_back[i])
+            continue;
+        crowd_release(place);
+        s->given_back[i] = true;
+    }
+    return s->crowd->ended == s->crowd->begun;
+}
+
+/* By a connection for each look: a round may take longer than the session of one that says nothing. */
+static struct wire_stat look(const struct storm *s)
+{
+    struct wire *wire = fault_wire();
+    struct wire_stat stat;
+
+    check_ok(wire_exists(wire, s->path, &stat));
+    wire_close(wire);
+    return stat;
+}
+
+static void make_path(const struct storm *s)
+{
+    struct wire *wire = fault_wire();
+
+    check_ok(wire_create(wire, s->path, "", WIRE_PERSISTENT, NULL, 0));
+    wire_close(wire);
+}
+
+static void run_round(struct crowd *crowd, int number)
+{
+    struct storm s = {.crowd = crowd, .from = crowd->begun};
+    int64_t session = crowd_session(crowd);
+
+    snprintf(s.path, sizeof s.path, "/netty-%d", number);
+    make_path(&s);
+    send_to_stopped_server(&s, number % 4 == 3);
+    if (!wait_until(serve(&s), ROUND_MS))
+        fail_msg("round %d: of %zu only %zu are through, with %d nodes", number, crowd->begun,
+                 (size_t)crowd->ended, look(&s).children);
+    int64_t quiet_ms = net_now_ms();
+    if (!wait_until(look(&s).children == 0, ROUND_MS))
+        fail_msg("round %d: %d nodes are left", number, look(&s).children);
+    bool same = crowd_session(crowd) == session;
+    print_message("round %d: %d creates more than grants, nothing left after %d ms%s\n", number,
+                  look(&s).cversion / 2 - (STORM - s.stopped), (int)(net_now_ms() - quiet_ms),
+                  same ? "" : ", in another session");
+}
+
+/* Goal: no node of the live session stays that is nobody's, and everybody gets the lock. Method: the server
+ * stands still until the client has given up the link, over which it has sent many creates; then it
+ * goes on, with the client at its door again. Modes: F1, F3. */
+static void creates_that_come_late_are_deleted(void **state)
+{
+    int rounds = (int)test_length(100, 6);
+    struct crowd *crowd =
+        crowd_open(zks_connect_string(server), SESSION_MS, (size_t)rounds * STORM, NULL);
+
+    (void)state;
+    for (int i = 0; i < rounds; i++)
+        run_round(crowd, i);
+    (void)!crowd_close(crowd);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(creates_that_come_late_are_deleted),
+    };
+    struct zks_options options = fault_options();
+
+    /* The log makes the threads that read slow, and nothing else: then a client that is back is often
+     * faster than what it sent before. Each link is to have a thread of its own. */
+    options.jvm_extra =
+        "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NettyServerCnxn=trace "
+        "-Dio.netty.eventLoopThreads=31";
+    options.cfg_extra = "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n";
+    if (getenv("ZKS_CLASSPATH") == NULL && access(NETTY_CODEC, R_OK) != 0) {
+        fprintf(stderr, "skipped: there is no " NETTY_CODEC ": apt-get install libnetty-java\n");
+        return 77;
+    }
+    setenv("ZKS_CLASSPATH", NETTY_CLASSPATH, 0);
+    return fault_main(argc, argv, tests, &options);
+}
