@@ -491,10 +491,11 @@ static bool is_peer(int fd, const struct sockaddr_storage *peer, socklen_t lengt
            memcmp(&its, peer, length) == 0;
 }
 
-/* The number may be another file's by now, so a copy is looked at. */
+/* The number may be another file's by now, so a copy is looked at. No copy is made of anything
+ * else: the end of a file's copy ends all record locks that the process has on that file. */
 static void shut_down_to(int fd, const struct sockaddr_storage *peer, socklen_t length)
 {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int copy = is_peer(fd, peer, length) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (copy < 0)
         return;
     if (is_peer(copy, peer, length))

@@ -3,8 +3,11 @@
  * -5010). */
 #include "fault.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "snapshot.h"
 
@@ -48,8 +51,31 @@ static struct zkl_client *open_at(const char *address, const char *other)
     }
 }
 
+/* A file of the application with a record lock, as databases have. The process has it no more once
+ * it closes any descriptor of that file, copies included. */
+static FILE *open_locked(void)
+{
+    FILE *file = tmpfile();
+
+    check_true(file != NULL);
+    check_ok(lockf(fileno(file), F_LOCK, 0));
+    return file;
+}
+
+static bool is_locked(FILE *file)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(lockf(fileno(file), F_TEST, 0) == 0 ? 0 : 1);
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
 /* Goal: nobody waits endlessly behind a node that only the own server has. The client goes to
- * another server, with its session and what it holds. Method: a follower whose snapshot was
+ * another server, with its session and what it holds, and the application's files keep their locks.
+ * Method: a follower whose snapshot was
  * changed. Modes: F94. */
 static void a_server_with_data_of_its_own_is_left(void **state)
 {
@@ -75,11 +101,14 @@ static void a_server_with_data_of_its_own_is_left(void **state)
     struct zkl_mutex *held = fault_mutex(client, "/apart/held");
     struct zkl_mutex *mutex = fault_mutex(client, "/apart/lock");
     int64_t session = fault_session(client);
+    FILE *file = open_locked();
     check_ok(zkl_mutex_lock_for(held, WAIT_MS));
     check_num(zkl_mutex_lock_for(mutex, 200), ==, ZKL_ETIMEDOUT);
     check_ok(zkl_mutex_lock_for(mutex, QUIET_MS));
     check_num(is_at(client, apart), ==, 0);
     check_num(fault_session(client), ==, session);
+    check_true(is_locked(file));
+    fclose(file);
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(zkl_mutex_unlock(held));
     check_ok(zkl_mutex_free(mutex));
