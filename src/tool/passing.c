@@ -26,10 +26,11 @@ static bool anchor_has(struct passing *passing, int number)
     return true;
 }
 
-/* The kernel would have merged the two, had zklock read them a little later. */
+/* The kernel would have merged the two, had zklock read them a little later. It never merges two
+ * real-time signals. */
 static bool is_same(const struct passing *passing, int number, pid_t sender, int64_t due_ns)
 {
-    if (passing->count == 0)
+    if (passing->count == 0 || number >= SIGRTMIN)
         return false;
     const struct passing_one *last = &passing->all[passing->count - 1];
     return last->number == number && last->sender == sender &&

@@ -108,6 +108,19 @@ static void twice_at_once(void **state)
     check_num(passed(SIGTERM), ==, 2);
 }
 
+/* Goal: real-time signals are counted, however close together they come. */
+static void real_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        check_true(passing_ours(&passing, SIGRTMIN, KILLER, MS(1000)));
+        check_true(passing_ours(&passing, SIGRTMAX, KILLER, MS(1000)));
+        check_true(passing_ours(&passing, SIGRTMAX, KILLER, MS(1000)));
+    }
+    passing_anchors(&passing, SIGRTMAX, MS(1000));
+    check_num(passed(SIGRTMAX), ==, 5);
+}
+
 /* Goal: the order is kept, and one too many is refused. */
 static void many(void **state)
 {
@@ -130,6 +143,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(to_the_group_alone, reset),
     cmocka_unit_test_setup(while_stopped, reset),
     cmocka_unit_test_setup(twice_at_once, reset),
+    cmocka_unit_test_setup(real_time, reset),
     cmocka_unit_test_setup(many, reset),
 };
 
