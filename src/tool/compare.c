@@ -127,19 +127,14 @@ static bool shows(const struct server *server, const struct node *node)
 
 /* --- looking again ------------------------------------------------------ */
 
-/* Does the server show this very node now? Nobody can make it again. */
+/* Does the server show this very node now? */
 static int ask(const struct server *server, const struct node *node, bool *shown)
 {
     const struct zkl_inspection *inside;
     int rc = zkl_inspect(server->client, node->lock->path, LOOK_MS, &inside);
     if (rc != 0)
         return rc;
-    *shown = false;
-    for (size_t i = 0; i < inside->count && !*shown; i++) {
-        const struct zkl_entry *e = zkl_inspection_entry(inside, i);
-        *shown =
-            e->czxid == node->entry->czxid && strcmp(e->node_path, node->entry->node_path) == 0;
-    }
+    *shown = look_again(inside, node->entry) != NULL;
     zkl_inspection_free(inside);
     return 0;
 }

@@ -96,7 +96,7 @@ static void step(struct search *s, struct place *from, const struct zkl_entry *t
     size_t next = find_place(s, to);
     if (next == NOWHERE || s->places[next].left)
         return;
-    s->way[s->way_count++] = (struct waiting){from->lock, from->entry};
+    s->way[s->way_count++] = (struct waiting){from->lock, from->entry, to};
     follow(s, next);
     s->way_count--;
 }

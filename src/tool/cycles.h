@@ -6,10 +6,10 @@
 
 #include "look.h"
 
-/* One step of a circle: this one waits for the next. */
+/* One step of a circle: this one waits for the end of whom, which is the next one's. */
 struct waiting {
     const struct seen *lock;
-    const struct zkl_entry *waiter;
+    const struct zkl_entry *waiter, *whom;
 };
 
 /* Called once for each circle that is found. */

@@ -297,6 +297,12 @@ static int look_in(struct look *look, struct zkl_client *client, const char *pat
     return part ? ZKL_EFOREIGN : ZKL_ENONODE;
 }
 
+const struct zkl_entry *look_again(const struct zkl_inspection *inside, const struct zkl_entry *e)
+{
+    const struct zkl_entry *now = find(inside, e->node_path);
+    return now && now->czxid == e->czxid ? now : NULL;
+}
+
 /* No node has such a path. Of one that is too long for a lock the library says nothing else. */
 static bool is_bad(struct zkl_client *client, const char *node_path)
 {

@@ -36,6 +36,9 @@ int look_at(struct look *look, struct zkl_client *client, const char *path);
 void look_keep_busy(struct look *look);
 void look_free(struct look *look);
 
+/* That very node in a newer inspection of its lock, or NULL. Nobody can make it again. */
+const struct zkl_entry *look_again(const struct zkl_inspection *inside, const struct zkl_entry *e);
+
 bool seen_is_busy(const struct seen *seen);
 
 /* The lock that a contender's node belongs to, and its entry there. 0; ZKL_ENONODE if there is

@@ -3,10 +3,12 @@
 #include "peek.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proxy_before.h"
 #include "snapshot.h"
 
 #define LOCKED "lock-"
@@ -41,8 +43,8 @@ static void foreign_children_are_found(void **state)
 }
 
 /* Goal: a child that Curator waits for is told from one that it does not wait for, by the names that its own
- * sorting puts first (seen with Curator 5.4), and from one that counts as a permit; without contenders too, as
- * nobody who gives up on the lock leaves one. */
+ * sorting puts first, and from one that counts as a permit; without contenders too, as nobody who gives up on
+ * the lock leaves one. */
 static void children_that_stop_curator_are_told(void **state)
 {
     static const struct {
@@ -286,6 +288,59 @@ static void a_writer_waits_for_all_readers(void **state)
     tool_check(1, "problem: these 2 wait for each other", "doctor", "/readers");
 }
 
+/* The lists of /late/a and /late/b that were asked for: those of the second one wait for the test. */
+struct late {
+    atomic_int first, second; /* letters */
+    atomic_bool over;
+};
+
+static size_t hold_second_list(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                               void *arg)
+{
+    static const char path[] = "/late/";
+    struct late *late = arg;
+    unsigned char *found = dir == PROXY_TO_SERVER && (op == PROXY_CHILDREN || op == PROXY_CHILDREN2)
+                               ? memmem(frame, size, path, sizeof path - 1)
+                               : NULL;
+
+    if (!found)
+        return size;
+    int letter = found[sizeof path - 1];
+    if (late->first == 0)
+        late->first = letter;
+    if (letter == late->first)
+        return size;
+    late->second = letter;
+    wait_until(late->over, WAIT_MS);
+    return size;
+}
+
+/* Goal: threads that were seen to wait at two locks, but one after the other, are in no circle. Method: the
+ * queues change between the looks at the two. */
+static void waits_at_different_times_are_no_circle(void **state)
+{
+    struct late late = {0};
+    const char *a = owner_text(1), *b = owner_text(2);
+    struct proxy *proxy = proxy_before(server, 0);
+    const char *nodes[] = {contender("/late/a", LOCKED, a), contender("/late/a", LOCKED, b),
+                           contender("/late/b", LOCKED, a), contender("/late/b", LOCKED, b)};
+    char second[] = "/late/?";
+
+    (void)state;
+    proxy_set_hook(proxy, hold_second_list, &late);
+    struct tool tool = tool_run("doctor", "--servers", proxy_address(proxy), "/late");
+    check_wait(late.second != 0, WAIT_MS);
+    for (size_t i = 0; i < 4; i++)
+        check_ok(wire_delete(raw, nodes[i], -1));
+    second[strlen("/late/")] = (char)late.second;
+    contender(second, LOCKED, b);
+    contender(second, LOCKED, a);
+    late.over = true;
+    check_num(tool_status(&tool), ==, 0);
+    check_true(tool_says(&tool, "2 locks, 0 problems\n"));
+    proxy_stop(proxy);
+}
+
 /* --- numbers ----------------------------------------------------------------------------------- */
 
 static void set_counters(void)
@@ -339,6 +394,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_text_of_two_sessions_is_two),
         cmocka_unit_test(nested_runs_are_one),
         cmocka_unit_test(a_writer_waits_for_all_readers),
+        cmocka_unit_test(waits_at_different_times_are_no_circle),
         cmocka_unit_test(numbers_that_run_out_are_found),
     };
 
