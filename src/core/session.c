@@ -123,20 +123,25 @@ static int64_t jittered_ns(const struct step *step)
     return step->s->pause_ns + step->s->pause_ns / 4096 * (int64_t)part;
 }
 
-/* One of ZooKeeper's lives for its timeout at least, unless its server has lost the data. One that
- * came up and ended unheard of has no id here. */
+/* One of ZooKeeper's lives for its timeout at least, be it while this machine sleeps, unless its
+ * server has lost the data (B96). The timeout may be shorter than the least pause. */
+static bool ended_at_once(const struct zkl_session *s, int64_t lived_boot_ns)
+{
+    return lived_boot_ns < longest_pause_ns(s) && lived_boot_ns < s->timeout_ms * MS;
+}
+
+/* One that came up and ended unheard of has no id here. */
 static unsigned next_session(struct step *step, unsigned flags, const char *why)
 {
     struct zkl_session *s = step->s;
-    int64_t now_ns = step->ev->now.mono_ns;
-    int64_t born_ns = s->id != 0 ? s->born_mono_ns : now_ns;
-    bool at_once = now_ns - born_ns < longest_pause_ns(s);
+    struct zkl_time now = step->ev->now, born = s->id != 0 ? s->born : now;
+    bool at_once = ended_at_once(s, now.boot_ns - born.boot_ns);
     if (at_once)
         lengthen_pause(s);
     else
         s->pause_ns = 0;
-    int64_t next_ns = born_ns + jittered_ns(step);
-    bool waits = next_ns > now_ns;
+    int64_t next_ns = born.mono_ns + jittered_ns(step);
+    bool waits = next_ns > now.mono_ns;
     flags |= waits ? ZKL_SA_DROP_HANDLE : ZKL_SA_REPLACE_HANDLE;
     start_over(step, flags, at_once ? "ended at once" : why);
     if (waits)
@@ -161,7 +166,7 @@ static unsigned connected(struct step *step, const struct zkl_session_event *up,
 {
     bool is_new = step->s->id != up->session;
     if (is_new)
-        step->s->born_mono_ns = step->ev->now.mono_ns;
+        step->s->born = step->ev->now;
     step->s->id = up->session;
     step->s->timeout_ms = up->timeout_ms;
     zkl_proof_announced(&step->s->proof, up->timeout_ms);

@@ -68,7 +68,7 @@ struct zkl_session {
     int timeout_ms;                 /* announced last; before the first connection asked_ms */
     struct zkl_session_event probe; /* how the second handle came up last */
     int64_t timer_mono_ns;          /* INT64_MAX: none */
-    int64_t born_mono_ns;           /* when the session came up */
+    struct zkl_time born;           /* when the session came up */
     int64_t pause_ns; /* before the next session or link, as the last one ended early; 0: none */
     bool useless;     /* set by the core: the last links ended without the answer that counts */
     bool waits;       /* CONNECTED, but the link is not used before the timer */

@@ -105,7 +105,7 @@ static void tell_last(const struct zkl_driver *d, char *text, size_t size)
 /* The last sessions ended at once, and the present one is no older yet, or is still to come. */
 static bool ends_sessions(const struct zkl_session *s)
 {
-    bool is_young = zkl_clock_mono_ns() - s->born_mono_ns < s->pause_ns;
+    bool is_young = zkl_clock_mono_ns() - s->born.mono_ns < s->pause_ns;
     return s->pause_ns > 0 && (s->id == 0 || is_young);
 }
 

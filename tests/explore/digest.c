@@ -369,7 +369,8 @@ static void session_machine(const struct zkl_session *s)
     session(s->id);
     raw(s->timeout_ms);
     due_mono(s->timer_mono_ns);
-    mono(s->born_mono_ns);
+    mono(s->born.mono_ns);
+    boot(s->born.boot_ns);
     raw((uint64_t)s->pause_ns);
     raw(s->useless | s->waits << 1);
     if (s->state == ZKL_SESSION_PROBED) {

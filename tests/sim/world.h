@@ -159,7 +159,7 @@ struct proc {
     /* When it last could not prove its session: nothing to check, or no link. */
     int64_t unproved_ms;
     int64_t window_end_boot; /* of its session, after its last step */
-    int64_t opened_mono_ns;  /* when the newest handle that replaced another was opened */
+    int64_t opened_boot_ns;  /* when the newest handle that replaced another was opened */
     int64_t spin_ms;
     int spins;
 };

@@ -430,7 +430,7 @@ static void session_event(struct script *s, enum zkl_session_event_type type, in
     s->was_up = type == ZKL_SE_EXPIRED ? false : s->was_up || type == ZKL_SE_UP;
     zkl_core_session_event(&s->core, &event);
     if (type == ZKL_SE_UP && !s->young)
-        s->core.session.born_mono_ns = event.now.mono_ns - HOUR_NS;
+        s->core.session.born.boot_ns = event.now.boot_ns - HOUR_NS;
 }
 
 void script_event(struct script *s, enum zkl_session_event_type type)

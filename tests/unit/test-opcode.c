@@ -308,7 +308,7 @@ static void one_session_is_enough(void **state)
     struct script *s = script_connected();
     (void)state;
     s->young = true;
-    s->core.session.born_mono_ns = 0;
+    s->core.session.born = s->core.now;
     script_lock(s, "/r");
     end_session(s);
     assert_true(s->now_ms >= 1000);

@@ -351,6 +351,31 @@ static void sessions_that_end_at_once_come_slower(void **state)
     assert_in_range(replaced_after(&l, 1), 2000, 2501);
 }
 
+/* Goal: a session that ZooKeeper has ended by its time is replaced immediately. Method: a timeout that is shorter than the
+ * first pause, and a machine that slept. Seen red: with the time of life by CLOCK_MONOTONIC, or compared to the
+ * least pause. */
+static void short_lives_and_sleep(void **state)
+{
+    static const struct {
+        int timeout_ms, mono_ms, boot_ms;
+    } lives[] = {{100, 100, 100}, {400, 450, 450}, {900, 900, 900}, {LONG_MS, 5, LONG_MS}};
+    (void)state;
+    for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
+        struct zkl_session s;
+        struct zkl_session_event event = {.type = ZKL_SE_UP,
+                                          .now = {5000 * MS, 9000 * MS},
+                                          .session = 7,
+                                          .timeout_ms = lives[i].timeout_ms};
+        zkl_session_init(&s, lives[i].timeout_ms, 0);
+        zkl_session_step(&s, &event, NULL, NULL);
+        event.type = ZKL_SE_EXPIRED;
+        event.now.mono_ns += lives[i].mono_ms * MS;
+        event.now.boot_ns += lives[i].boot_ms * MS;
+        assert_int_equal(zkl_session_step(&s, &event, NULL, NULL),
+                         ZKL_SA_LINK_DOWN | ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE);
+    }
+}
+
 /* Goal: clients whose sessions end together do not come back together. */
 static void pauses_differ(void **state)
 {
@@ -416,6 +441,7 @@ int main(void)
         cmocka_unit_test(a_forgotten_probe_is_replaced),
         cmocka_unit_test(the_first_handle_has_a_last_chance),
         cmocka_unit_test(sessions_that_end_at_once_come_slower),
+        cmocka_unit_test(short_lives_and_sleep),
         cmocka_unit_test(pauses_differ),
         cmocka_unit_test(useless_links_are_used_later),
     };
