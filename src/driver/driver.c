@@ -213,7 +213,8 @@ static bool start(struct zkl_driver *d, pthread_t *thread, void *(*main)(void *)
     return false;
 }
 
-/* A thread for the names of these, if there are any, and of those that the ensemble may give. */
+/* A thread for the names of these, if there are any, and of those that the ensemble may give. With
+ * the mutex: a callback may give the client servers before it is open, and there is one thread. */
 static bool start_resolver(struct zkl_driver *d, const struct zkl_hosts *hosts)
 {
     if (d->resolver.has_thread || !(d->config.follow_ensemble || zkl_hosts_have_names(hosts)))
@@ -236,8 +237,10 @@ int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
         rc = ZKL_ESYSTEM;
     if (rc == 0 && d->resolver.addresses)
         rc = zkl_handle_open(d, false);
+    zkl_driver_lock(d);
     if (rc == 0 && !start_resolver(d, &d->resolver.hosts))
         rc = ZKL_ESYSTEM;
+    zkl_driver_unlock(d);
     if (rc == 0 && !start(d, &d->service, service_main))
         rc = ZKL_ESYSTEM;
     if (rc != 0) {

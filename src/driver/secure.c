@@ -96,7 +96,9 @@ static const char *reason_of_tls(void)
  * logs each time, on its I/O thread and without a lock. */
 static void slow_down(const char *message)
 {
-    if (strstr(message, ": Failed to load ") || strstr(message, ": SSL_CTX_check_private_key "))
+    const char *said = zkl_trouble_said(message);
+    if (strstr(said, "Failed to load ") == said ||
+        strstr(said, "SSL_CTX_check_private_key ") == said)
         nanosleep(&(struct timespec){.tv_nsec = LOAD_AGAIN_MS * MS}, NULL);
 }
 

@@ -32,16 +32,24 @@ void zkl_trouble_after_fork(void)
 
 /* --- what libzookeeper logs -------------------------------------------------------------------- */
 
-/* "... Socket SERVER zk retcode=-4, errno=112(Host is down): TEXT" */
+const char *zkl_trouble_said(const char *message)
+{
+    const char *end = strstr(message, ": ");
+    return end ? end + strlen(": ") : "";
+}
+
+/* "Socket SERVER zk retcode=-4, errno=112(Host is down): TEXT" */
 bool zkl_trouble_note(const char *message, const char *(*find_reason)(void))
 {
-    const char *server = strstr(message, ": Socket "),
-               *end = server ? strstr(server, " zk retcode=") : NULL;
+    static const char begin[] = "Socket ";
+    const char *server = zkl_trouble_said(message);
+    bool is_socket = strncmp(server, begin, strlen(begin)) == 0;
+    const char *end = is_socket ? strstr(server, " zk retcode=") : NULL;
     const char *errno_text = end ? strchr(end, '(') : NULL, *text = end ? strstr(end, "): ") : NULL;
     if (!text || !errno_text)
         return false;
     const char *reason = find_reason();
-    server += strlen(": Socket ");
+    server += strlen(begin);
     bool refused = strstr(text, "refused to accept") != NULL;
     pthread_mutex_lock(&mutex);
     snprintf(last_server, sizeof last_server, "%.*s", (int)(end - server), server);

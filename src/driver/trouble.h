@@ -12,6 +12,9 @@ struct zkl_driver;
 void zkl_trouble_tell(const struct zkl_driver *d, char *text, size_t size);
 #define ZKL_TROUBLE_SIZE 512
 
+/* What a line of libzookeeper's log says, behind "TIME:PROCESS(THREAD):LEVEL@FUNCTION@LINE: ". Compare
+ * its beginning: further on there may be names of nodes, which others choose. */
+const char *zkl_trouble_said(const char *message);
 /* A line of libzookeeper's log, on its I/O thread. True: a connection failed. find_reason: why
  * OpenSSL did there, or "". */
 bool zkl_trouble_note(const char *message, const char *(*find_reason)(void));

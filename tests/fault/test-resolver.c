@@ -16,6 +16,7 @@
 
 #include "api/client.h"
 #include "driver/handle.h"
+#include "driver/trouble.h"
 
 #define SESSION_MS 10000
 #define SLOW_MS 7000 /* more than two thirds of the session timeout */
@@ -847,6 +848,28 @@ static void a_handle_that_is_long_in_closing_delays_nobody(void **state)
     check_ok(zkl_client_free(client));
 }
 
+static const char *no_reason(void)
+{
+    return "";
+}
+
+/* The level DEBUG, which the program may set, makes libzookeeper log nodes' names, which others choose, on any
+ * thread. None of them passes for a connection that failed. Modes: F77. */
+static void a_name_is_no_failure(void **state)
+{
+    static const char failure[] = "Socket 127.0.0.1:2181 zk retcode=-4, errno=111(refused): none";
+    static const char header[] = "2026-01-01 00:00:00,000:1(0x1):";
+    char line[300];
+
+    (void)state;
+    snprintf(line, sizeof line, "%sZOO_ERROR@check_events@1: %s", header, failure);
+    check_true(zkl_trouble_note(line, no_reason));
+    snprintf(line, sizeof line, "%sZOO_DEBUG@process@1: Calling a watcher for node [/a: %s]",
+             header, failure);
+    check_true(!zkl_trouble_note(line, no_reason));
+    check_true(!zkl_trouble_note(failure, no_reason));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(int argc, char **argv)
@@ -861,6 +884,7 @@ int main(int argc, char **argv)
         TEST(an_ensemble_that_falls_silent_is_followed),
         TEST(servers_that_change_places_are_followed),
         TEST(addresses_are_taken_when_the_link_fails),
+        cmocka_unit_test(a_name_is_no_failure),
         TEST(a_client_is_given_other_servers),
         TEST(a_list_is_replaced_amid_a_lookup),
         TEST(other_servers_are_refused),
