@@ -16,7 +16,7 @@ struct canary {
     const struct zks *zks;
     atomic_bool ends;
     atomic_bool still; /* it has no session: the shared's phase is not RUN */
-    long counted;
+    atomic_long counted;
     int32_t version; /* of its node, as it was last seen */
     int era;
 };

@@ -7,6 +7,7 @@
  * the test ends all faults and every client comes to rest. The test judges the history last. */
 #include "canary.h"
 #include "quiescence.h"
+#include "standstill.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -23,10 +24,13 @@
 #define EPISODE_S 60          /* of faults, and then rest */
 #define HEAP_MAX (256 * 1024) /* what the heap of a client at rest may grow by */
 #define EPILOGUE_MS 2000
+#define CALM_EVERY 3  /* episodes */
+#define CALM_MS 30000 /* without faults, under the second judge */
 
 struct chaos {
     struct testbed testbed;
     struct canary canary;
+    struct standstill standstill;
     int seconds;
     int64_t begun_ms;
     long leftovers;
@@ -41,7 +45,7 @@ static const char usage_text[] =
     "  --trace      say each fault\n"
     "  --tls        between clients and servers, where libzookeeper has it\n"
     "  --break WHAT do something wrong, which must be seen: window (holders do not look at their\n"
-    "               window) or lock (one does not lock)\n"
+    "               window), lock (one does not lock) or wake (one hears of none)\n"
     "  --help       this text\n"
     "To find a reason: ZKL_CHAOS_LOGS=DIR has each client write what it does to "
     "DIR/process-N.log,\n"
@@ -61,7 +65,9 @@ static enum breakage breakage(const char *text)
         return BREAK_WINDOW;
     if (strcmp(text, "lock") == 0)
         return BREAK_LOCK;
-    fprintf(stderr, "chaos: --break takes window or lock, not '%s'\n", text);
+    if (strcmp(text, "wake") == 0)
+        return BREAK_WAKE;
+    fprintf(stderr, "chaos: --break takes window, lock or wake, not '%s'\n", text);
     exit(2);
 }
 
@@ -147,6 +153,34 @@ static void do_faults(struct chaos *c, int64_t end_ms)
     }
 }
 
+/* For this test's own test: what wakes the waiters of one client is held back, and all behind it. */
+static void hold_wakes(struct testbed *s)
+{
+    for (int node = 0; node < CHAOS_NODES; node++)
+        proxy_hold_reply(s->link[CHAOS_LATE][node], PROXY_EVENT, 1);
+}
+
+/* Everybody goes on, without faults. */
+static void be_calm(struct chaos *c)
+{
+    struct testbed *s = &c->testbed;
+    bool breaks = s->shared->broken == BREAK_WAKE;
+
+    if (testbed_heal(s) != 0)
+        return;
+    standstill_begin(&c->standstill, s, &c->canary);
+    for (int64_t end_ms = net_now_ms() + CALM_MS; goes_on(c, end_ms); net_nap_ms(10)) {
+        testbed_tick(s);
+        standstill_look(&c->standstill);
+        if (breaks && s->shared->tally[GRANTED] > CHAOS_SEATS) {
+            hold_wakes(s);
+            breaks = false;
+        }
+    }
+    for (int node = 0; node < CHAOS_NODES; node++)
+        proxy_release(s->link[CHAOS_LATE][node]);
+}
+
 static void check_heap(struct chaos *c, bool last)
 {
     for (int i = 0; i < CHAOS_LASTING; i++) {
@@ -215,8 +249,10 @@ static void run(struct chaos *c)
     int episode_s = c->seconds < 3 * EPISODE_S ? c->seconds / 3 : EPISODE_S;
 
     c->begun_ms = net_now_ms();
-    while (goes_on(c, end_ms)) {
-        do_faults(c, net_now_ms() + 1000 * (int64_t)episode_s);
+    for (int i = 1; goes_on(c, end_ms); i++) {
+        do_faults(c, b->broken == BREAK_WAKE ? 0 : net_now_ms() + 1000 * (int64_t)episode_s);
+        if (b->broken == BREAK_WAKE || (episode_s == EPISODE_S && i % CALM_EVERY == 0))
+            be_calm(c);
         if (!b->failed)
             come_to_rest(c, false);
     }
@@ -257,7 +293,10 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
         printf("  %s: %ld\n", fault_name(i), c->testbed.count[i]);
     for (int i = 0; i < TALLIES; i++)
         printf("  %s: %ld\n", names[i], (long)b->tally[i]);
-    printf("  writes of the canary: %ld\n", c->canary.counted);
+    printf("  writes of the canary: %ld\n", (long)c->canary.counted);
+    printf("  those that a lock stood free for, and was waited for: %ld at most, of %ld that were "
+           "judged\n",
+           c->standstill.longest, c->standstill.judged);
     printf("  losses of members that a multi-lock had not acquired together: %zu\n",
            v->told_on_the_way);
     printf("  holds in the history: %zu, proved for a time: %zu\n", v->holds, v->proved);

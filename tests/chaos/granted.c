@@ -63,17 +63,23 @@ int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wi
     unsigned flags = wait != NULL ? wait->flags : 0;
     int64_t now = call_begin(w);
     struct calls_line line = calls_line('?', now, w->number);
+    unsigned wants = 0;
 
     calls_add(&line, " acquire%s%s", flags & ZKL_WAIT_TRY ? " try" : "",
               flags & ZKL_WAIT_SYNC ? " sync" : "");
     for (int i = 0; i < count; i++)
         add_place(&line, w, wishes[i].place, wishes[i].access);
     calls_write(&line);
+    for (int i = 0; i < count; i++)
+        wants |= 1U << wishes[i].place;
+    w->seat->wants_since_ms = w->seat->call_since_ms;
+    w->seat->wants = flags & ZKL_WAIT_TRY ? 0 : wants;
     return now;
 }
 
 void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count)
 {
+    w->seat->wants = 0;
     calls_write_grants(w->number, rc, grants, count);
     call_end(w);
 }
@@ -115,6 +121,7 @@ struct record *granted_add(struct granted *h, enum place place, enum access acce
                                        .cached = is_cached(h->w, place, access),
                                        .era = (uint8_t)h->w->shared->era};
     seat->open[slot] = true;
+    h->w->shared->grants[place]++;
     h->slots[h->count++] = slot;
     return &seat->hold[slot];
 }

@@ -85,4 +85,5 @@ void seat_bury(struct seat *seat, int fd)
         seat->open[i] = false;
     }
     seat->call_since_ms = 0;
+    seat->wants = 0;
 }

@@ -16,6 +16,7 @@
 #define CHAOS_SEATS (CHAOS_PROCESSES * CHAOS_THREADS)
 #define SECURE_FOLDER 160
 #define CHAOS_SLOTS 4   /* holds that a seat can have at a time */
+#define CHAOS_LATE 3    /* the process that BREAK_WAKE strikes */
 #define CHAOS_LASTING 2 /* the first processes are never killed: to see that they do not grow */
 
 enum tally {
@@ -38,13 +39,15 @@ enum tally {
 enum phase { RUN, REST, END };
 
 /* What to do wrong, to show that the witness detects it. */
-enum breakage { BREAK_NOTHING, BREAK_WINDOW, BREAK_LOCK };
+enum breakage { BREAK_NOTHING, BREAK_WINDOW, BREAK_LOCK, BREAK_WAKE };
 
 /* One thread. While it lives, only it writes here; seat_bury does after its process has died. */
 struct seat {
     atomic_int rested; /* the round of rest that it has come to */
     atomic_llong call_since_ms;
-    atomic_int doing; /* role */
+    atomic_int doing;  /* role */
+    atomic_uint wants; /* places, a bit each, of a call that waits */
+    atomic_llong wants_since_ms;
     atomic_uint serial;
     long busy; /* tries that found somebody */
     atomic_bool open[CHAOS_SLOTS];
@@ -68,6 +71,7 @@ struct shared {
     char why[500];     /* the first error that the history does not show */
     atomic_long odd;   /* such errors */
     atomic_long tally[TALLIES];
+    atomic_long grants[PLACES];
     atomic_ullong newest[PLACES]; /* what the resource behind each lock has seen */
     char tls[SECURE_FOLDER]; /* the folder with what clients need for TLS; "": TLS is not used */
     struct process process[CHAOS_PROCESSES];

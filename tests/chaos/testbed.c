@@ -14,7 +14,8 @@
 #define SYNC_LIMIT_MS 3000 /* the leader drops a follower that is silent for longer */
 #define PROBE_MS 50        /* the test asks a silent server again */
 #define DRAWS_MAX 10
-#define CALM_MS 3500 /* before a server is struck */
+#define LATE_SESSION_MS 60000 /* its links outlast what is held back */
+#define CALM_MS 3500          /* before a server is struck */
 
 const char *fault_name(int fault)
 {
@@ -72,7 +73,8 @@ int testbed_start(struct testbed *s, char *err, size_t size)
     }
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         static const int sessions_ms[] = {2000, 3000, 5000, 10000};
-        s->shared->process[i].session_ms = sessions_ms[i % 4];
+        bool late = s->shared->broken == BREAK_WAKE && i == CHAOS_LATE;
+        s->shared->process[i].session_ms = late ? LATE_SESSION_MS : sessions_ms[i % 4];
         client_process_start(s, i);
     }
     return 0;
