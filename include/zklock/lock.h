@@ -76,8 +76,10 @@ enum zkl_hold_state {
 
 enum zkl_reason {
     ZKL_REASON_NONE = 0,
-    ZKL_REASON_LINK = 1,    /* SUSPECT: the connection broke */
-    ZKL_REASON_WINDOW = 2,  /* SUSPECT: no quorum write was answered for too long */
+    ZKL_REASON_LINK = 1, /* SUSPECT: the connection broke */
+    /* SUSPECT: no quorum write was answered for too long, or the server is of another make, where
+     * nothing proves a hold */
+    ZKL_REASON_WINDOW = 2,
     ZKL_REASON_EXPIRED = 3, /* LOST: the session ended */
     /* LOST: another client deleted the node, or the server did as the session ended and the client
      * learned of the deletion first */

@@ -38,8 +38,8 @@ static int guard_hold(const struct zkl_hold *hold, int64_t need_ms, const char *
     if (!hold)
         return zkl_fail(ZKL_ENOTOWNER, "%s", call);
     if (!zkl_hold_still_held(zkl_hold_window_ms(hold), need_ms, call))
-        return zkl_fail(ZKL_ELOST, "%s: %s: the hold is lost, or not proved for that long", call,
-                        hold->lock_path->path);
+        return zkl_fail(ZKL_ELOST, "%s: %s: the hold is lost, or not proved for that long%s", call,
+                        hold->lock_path->path, zkl_hold_why_unproved(hold->client));
     return put_path(hold, chroot, path, size, call);
 }
 

@@ -232,7 +232,9 @@ void zkl_hold_returned(struct zkl_hold *hold)
     note_unchecked(hold);
     if (hold->contender.machine.suspect) /* since the grant, so it was not reported */
         post_state(hold, ZKL_HOLD_SUSPECT,
-                   hold->contender.machine.unchecked ? ZKL_REASON_UNCHECKED : ZKL_REASON_LINK);
+                   hold->contender.machine.unchecked    ? ZKL_REASON_UNCHECKED
+                   : hold->contender.machine.unprovable ? ZKL_REASON_WINDOW
+                                                        : ZKL_REASON_LINK);
     if (hold->contender.machine.revoked) {
         atomic_store(&hold->revoked, true); /* a member of several may not have been notified */
         post_state(hold, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);

@@ -165,8 +165,10 @@ void zkl_mutex_fini(struct zkl_mutex *mutex);
 /* For a hold, or for several as one by the shortest window; NULL: there is none. All report for
  * call. */
 bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
-int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, const char *path,
-                   const char *call);
+/* What to say behind "not proved": why nothing can be here, or "". */
+const char *zkl_hold_why_unproved(const struct zkl_client *client);
+int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_t window_ms,
+                   int64_t need_ms, const char *path, const char *call);
 /* Sets 0 and NONE until the reason is known; reason may be NULL. */
 static inline void zkl_hold_no_reason(enum zkl_reason *reason)
 {

@@ -12,6 +12,7 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "make/make.h"
 #include "seat.h"
 #include "sized.h"
 
@@ -279,8 +280,13 @@ bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call)
     return window_ms >= (need_ms > 0 ? need_ms : 1);
 }
 
-int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, const char *path,
-                   const char *call)
+const char *zkl_hold_why_unproved(const struct zkl_client *client)
+{
+    return atomic_load(&client->driver->unprovable) ? ": " ZKL_MAKE_OTHER : "";
+}
+
+int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_t window_ms,
+                   int64_t need_ms, const char *path, const char *call)
 {
     if (zkl_check_ms(need_ms, call) != 0)
         return ZKL_EBADTIMEOUT;
@@ -289,8 +295,9 @@ int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, con
     if (lost)
         return zkl_fail(ZKL_ELOST, "%s: %s", call, path);
     if (window_ms < (need_ms > 0 ? need_ms : 1))
-        return zkl_fail(ZKL_EUNPROVED, "%s: %s: %lld ms are proved, %lld are needed", call, path,
-                        (long long)window_ms, (long long)(need_ms > 0 ? need_ms : 1));
+        return zkl_fail(ZKL_EUNPROVED, "%s: %s: %lld ms are proved, %lld are needed%s", call, path,
+                        (long long)window_ms, (long long)(need_ms > 0 ? need_ms : 1),
+                        zkl_hold_why_unproved(client));
     return 0;
 }
 

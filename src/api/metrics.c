@@ -96,7 +96,7 @@ static void read_requests(const struct zkl_core *core, uint64_t *requests)
 
 static int64_t window_ms(const struct zkl_core *core)
 {
-    int64_t left = zkl_session_window_end(&core->session) - zkl_clock_boot_ns();
+    int64_t left = zkl_session_proved_until(&core->session) - zkl_clock_boot_ns();
     return left > 0 ? left / MS : 0;
 }
 

@@ -482,8 +482,9 @@ int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms)
     int rc = check_held(multi, "zkl_multi_check", &held);
     if (rc != 0)
         return rc;
-    return zkl_hold_check(held, any_lost(multi, held), shortest_window(multi, held), need_ms,
-                          zkl_member_path(zkl_multi_member_at(multi, 0)), "zkl_multi_check");
+    return zkl_hold_check(multi->client, held, any_lost(multi, held), shortest_window(multi, held),
+                          need_ms, zkl_member_path(zkl_multi_member_at(multi, 0)),
+                          "zkl_multi_check");
 }
 
 /* The worst state of what the thread has of the nth member; 0: nothing, as it was unlocked by

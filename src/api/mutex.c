@@ -353,8 +353,9 @@ int zkl_mutex_check(struct zkl_mutex *mutex, int64_t need_ms)
     int rc = find_own(mutex, "zkl_mutex_check", &hold);
     if (rc != 0)
         return rc;
-    rc = zkl_hold_check(hold, hold && zkl_hold_is_lost(hold), hold ? zkl_hold_window_ms(hold) : 0,
-                        need_ms, mutex->lock_path->path, "zkl_mutex_check");
+    rc = zkl_hold_check(mutex->client, hold, hold && zkl_hold_is_lost(hold),
+                        hold ? zkl_hold_window_ms(hold) : 0, need_ms, mutex->lock_path->path,
+                        "zkl_mutex_check");
     put_own(mutex, hold);
     return rc;
 }

@@ -388,8 +388,8 @@ int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms)
     int rc = find(permit, "zkl_permit_check", &hold);
     if (rc != 0)
         return rc;
-    return zkl_hold_check(true, zkl_hold_is_lost(hold), zkl_hold_window_ms(hold), need_ms,
-                          hold->lock_path->path, "zkl_permit_check");
+    return zkl_hold_check(hold->client, true, zkl_hold_is_lost(hold), zkl_hold_window_ms(hold),
+                          need_ms, hold->lock_path->path, "zkl_permit_check");
 }
 
 uint64_t zkl_permit_token(struct zkl_permit *permit)

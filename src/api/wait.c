@@ -377,7 +377,8 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     struct zkl_time now = zkl_clock_now();
     if (any_lost(hold) || any_unchecked(hold) || is_lapsed(hold))
         return NOT_PROVED;
-    if (now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
+    /* Where nothing can be proved, waiting for it is of no use. */
+    if (d->core.session.unprovable || now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
         for (size_t i = 0; i < hold_count(hold); i++)
             hold_at(hold, i)->got_ns = now.mono_ns;
         return PROVED;

@@ -113,6 +113,7 @@ struct zkl_event {
     struct zkl_time now;
     bool connected;
     int64_t session;          /* the client's, now */
+    bool unprovable;          /* how long the server keeps it */
     int64_t window_end_boot;  /* of that session; 0: none yet */
     int64_t fresh_until_boot; /* while enough of its window is left for a grant */
     int64_t timeout_ns;       /* its timeout */
@@ -274,6 +275,7 @@ struct zkl_contender_machine {
     bool may_be_late;
     bool maybe_on_server; /* a create's answer was lost and no list has resolved it since */
     bool suspect;         /* HOLDING, and reported as suspect */
+    bool unprovable;      /* HOLDING: it stays suspect, as nothing proves the session */
     bool unchecked;       /* heartbeats leave our node out: they would fail by it */
     bool revoked;         /* another client asked us to release the lock */
     /* WAITING: contenders before us at most, as the last list said or our number; 0: of a permit,
@@ -395,7 +397,7 @@ static inline bool zkl_contender_may_stay(const struct zkl_contender_machine *m)
 static inline bool zkl_contender_awaits_proof(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_CONTENDER_CONFIRMING ||
-           (m->state == ZKL_CONTENDER_HOLDING && m->suspect && !m->unchecked);
+           (m->state == ZKL_CONTENDER_HOLDING && m->suspect && !m->unchecked && !m->unprovable);
 }
 
 /* Limited by the window's end. */

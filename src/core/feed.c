@@ -332,6 +332,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.now = core->now;
     event.connected = zkl_core_connected(core);
     event.session = core->session.id;
+    event.unprovable = core->session.unprovable;
     event.window_end_boot = zkl_session_window_end(&core->session);
     event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
     event.timeout_ns = zkl_session_timeout_ns(&core->session);

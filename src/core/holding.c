@@ -49,7 +49,7 @@ static void on_unchecked(struct zkl_step *s)
 
 static void on_proved(struct zkl_step *s)
 {
-    if (!s->m->suspect || s->m->unchecked || !zkl_step_window_open(s->ev))
+    if (!s->m->suspect || s->m->unchecked || s->m->unprovable || !zkl_step_window_open(s->ev))
         return;
     s->m->suspect = false;
     zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_HELD, ZKL_REASON_NONE);
@@ -66,7 +66,7 @@ static void suspect(struct zkl_step *s, int reason)
  * was proved only later, shows that no other client can have held before. */
 static bool was_whole(const struct zkl_step *s)
 {
-    return !s->m->unchecked && s->m->unlocked_boot < s->ev->window_end_boot;
+    return !s->m->unchecked && !s->m->unprovable && s->m->unlocked_boot < s->ev->window_end_boot;
 }
 
 /* No node shows how the hold ended: code is the result for a hold that was whole. */

@@ -141,12 +141,15 @@ void zkl_step_exhaust(struct zkl_step *s, const char *why)
 
 void zkl_step_hold(struct zkl_step *s, const char *why)
 {
-    s->m->suspect = s->m->unchecked = false;
+    s->m->suspect = s->m->unprovable = s->ev->unprovable;
+    s->m->unchecked = false;
     s->m->was_first = true;
     s->m->unlocked_boot = 0;
     s->m->lease_end_boot = s->m->asked.lease_ns > 0 ? s->ev->now.boot_ns + s->m->asked.lease_ns : 0;
     zkl_step_move(s, ZKL_CONTENDER_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
+    if (s->m->unprovable)
+        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_SUSPECT, ZKL_REASON_WINDOW);
     if (s->m->revoked)
         zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     if (s->m->asked.watch_own)

@@ -169,6 +169,7 @@ static unsigned connected(struct step *step, const struct zkl_session_event *up,
         step->s->born = step->ev->now;
     step->s->id = up->session;
     step->s->timeout_ms = up->timeout_ms;
+    step->s->unprovable = up->unprovable;
     zkl_proof_announced(&step->s->proof, up->timeout_ms);
     zkl_proof_link_up(&step->s->proof, step->ev->now.boot_ns, up->opened_boot_ns, up->first);
     set_timer(step, -1);

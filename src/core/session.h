@@ -42,6 +42,7 @@ struct zkl_session_event {
     int timeout_ms;         /* announced */
     int64_t opened_boot_ns; /* read before the handle was opened; CLOCK_BOOTTIME */
     bool first;             /* the handle never had a link before */
+    bool unprovable;        /* the server is of another make: how it ends sessions is not known */
 };
 
 /* What the driver must do with its handles, as flags; executed in this order. */
@@ -72,6 +73,7 @@ struct zkl_session {
     int64_t pause_ns; /* before the next session or link, as the last one ended early; 0: none */
     bool useless;     /* set by the core: the last links ended without the answer that counts */
     bool waits;       /* CONNECTED, but the link is not used before the timer */
+    bool unprovable;  /* as its last link said */
     struct zkl_proof proof;
 };
 
@@ -99,10 +101,17 @@ static inline int64_t zkl_session_timeout_ns(const struct zkl_session *session)
     return announced != 0 ? announced : session->asked_ms * INT64_C(1000000);
 }
 
-/* 0: empty. */
+/* What the machines go by: on a server of another make it is the window that a ZooKeeper would have.
+ * 0: empty. */
 static inline int64_t zkl_session_window_end(const struct zkl_session *session)
 {
     return zkl_proof_window_end(&session->proof);
+}
+
+/* What owners are told. 0: empty. */
+static inline int64_t zkl_session_proved_until(const struct zkl_session *session)
+{
+    return session->unprovable ? 0 : zkl_session_window_end(session);
 }
 
 #endif

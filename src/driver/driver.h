@@ -124,6 +124,7 @@ struct zkl_driver {
     /* For readers without the mutex: the end of the session's window, and the time until which a
      * grant has enough of it. */
     atomic_llong window_end_boot, fresh_until_boot;
+    atomic_bool unprovable; /* why the former is 0, for a sentence */
 };
 /* The driver of the port through which the core calls. */
 static inline struct zkl_driver *zkl_driver_of(struct zkl_port *port)

@@ -25,6 +25,7 @@
 #include "chroot.h"
 #include "core/servers.h"
 #include "login.h"
+#include "make/make.h"
 
 size_t zkl_handle_calls(const struct zkl_handle *h)
 {
@@ -165,6 +166,7 @@ static void session_event(struct zkl_handle *h, enum zkl_session_event_type type
     struct zkl_session_event event = {.type = type, .now = zkl_clock_now()};
     if (type == ZKL_SE_UP || type == ZKL_SE_PROBE_UP) {
         event.session = zoo_client_id(h->zh)->client_id;
+        event.unprovable = zkl_make_is_other(event.session);
         event.timeout_ms = zoo_recv_timeout(h->zh);
         event.opened_boot_ns = h->opened_boot_ns;
         event.first = h->links == 1;

@@ -95,8 +95,9 @@ int64_t zkl_driver_next_timeout(const struct zkl_driver *d, struct zkl_time now)
  * thread's timer. */
 static void publish(struct zkl_driver *d)
 {
-    atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
+    atomic_store_explicit(&d->window_end_boot, zkl_session_proved_until(&d->core.session),
                           memory_order_release);
+    atomic_store_explicit(&d->unprovable, d->core.session.unprovable, memory_order_relaxed);
     /* The value that opens a gate is read after this: zkl_read_gate_enter. */
     int64_t fresh = zkl_proof_fresh_until(&d->core.session.proof);
     if (fresh != atomic_load_explicit(&d->fresh_until_boot, memory_order_relaxed))

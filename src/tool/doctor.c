@@ -17,6 +17,7 @@
 #include "cycles.h"
 #include "ensemble.h"
 #include "look.h"
+#include "make/make.h"
 #include "owned.h"
 #include "peers.h"
 #include "raw.h"
@@ -27,7 +28,6 @@
 /* docs/wire-format.md, "Used-up numbers"; and nine tenths of the way there. */
 enum { NUMBERS_END = 0x7ff00000, NUMBERS_NEAR = NUMBERS_END / 10 * 9, PEOPLE_MAX = 20 };
 enum { SESSION_MS = 10000 }; /* the library's, if the settings have none */
-#define OTHERS_SESSIONS (INT64_C(1) << 28)
 
 static const char usage[] =
     "usage: zklock doctor [OPTION...] PATH\n"
@@ -282,13 +282,9 @@ static int setting_ms(const struct doctor *d, enum setting setting, int unset_ms
     return text && seconds_to_ms(text, &ms) ? (int)ms : unset_ms;
 }
 
-/* ZooKeeper makes the first number of a session of the server's own and the milliseconds that the
- * machine runs, from the 16th bit on (B98); other makes count from 1. So a number that would be from
- * a machine's first four seconds is not ZooKeeper's. */
 static void check_make(struct doctor *d)
 {
-    int64_t id = zkl_client_session_id(d->client);
-    if (id > 0 && id < OTHERS_SESSIONS)
+    if (zkl_make_is_other(zkl_client_session_id(d->client)))
         found(d, "the server " NO_ZOOKEEPER);
 }
 

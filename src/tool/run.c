@@ -17,6 +17,7 @@
 #include "connect.h"
 #include "job.h"
 #include "launch.h"
+#include "make/make.h"
 #include "raw.h"
 #include "record.h"
 #include "run_options.h"
@@ -374,6 +375,16 @@ static int with_client(struct run *run, int64_t started_ns)
     return rc;
 }
 
+/* The command has to end before another one can have the lock: nothing says there when that is. */
+static int check_make(struct zkl_client *client)
+{
+    return zkl_make_is_other(zkl_client_session_id(client))
+               ? fail(EXIT_NO_SERVER,
+                      "%s, so the command could not be ended in time: it was not started",
+                      ZKL_MAKE_OTHER)
+               : 0;
+}
+
 static int with_job(struct run *run)
 {
     int64_t started_ns = zkl_now_ns();
@@ -382,12 +393,14 @@ static int with_job(struct run *run)
         rc = raw_check(&run->options.settings); /* before any other contender must wait for us */
     if (rc == 0)
         rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS);
+    if (rc == 0)
+        rc = check_make(run->client);
     if (rc == 0 && run->options.not_within_ms)
         settings_look_up(&run->options.settings); /* while the lock is not held yet */
-    if (rc == 0) {
+    if (rc == 0)
         rc = with_client(run, started_ns);
+    if (run->client)
         tool_disconnect(run->client);
-    }
     zkl_cancel_free(run->cancel); /* no signal sets it any more: signals_hold_back */
     return rc;
 }

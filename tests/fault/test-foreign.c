@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <zklock/metrics.h>
+
 #define SESSION_MS 4000
 #define NO_SUCH_OP 9999
 
@@ -491,6 +493,134 @@ static void a_dead_self_blocks_nobody(void **state)
     wire_close(d.wire);
 }
 
+/* --- nothing is proved ---------------------------------------------------------------------------- */
+
+/* Ids of sessions are small numbers, and no session comes back. */
+static size_t count_sessions(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                             void *arg)
+{
+    int *sessions = arg;
+
+    if (op == PROXY_CONNECT && dir == PROXY_TO_SERVER && size >= 24 && bytes_get64(frame + 16) != 0)
+        bytes_put64(frame + 16, NEVER_A_SESSION);
+    if (op == PROXY_CONNECT && dir == PROXY_TO_CLIENT && size >= 16 && bytes_get64(frame + 8) != 0)
+        bytes_put64(frame + 8, ++*sessions);
+    return size;
+}
+
+static void check_unproved(int rc)
+{
+    check_num(rc, ==, ZKL_EUNPROVED);
+    assert_non_null(strstr(zkl_error_detail(),
+                           "the server is no ZooKeeper (by its session id): how long it "
+                           "keeps a session is not provable"));
+}
+
+static void check_mutex_is_unproved(struct zkl_mutex *mutex)
+{
+    enum zkl_reason reason;
+
+    assert_int_equal(zkl_mutex_window_ms(mutex), 0);
+    assert_int_equal(zkl_mutex_still_held(mutex, 0), 0);
+    assert_int_equal(zkl_mutex_still_held(mutex, 1), 0);
+    check_unproved(zkl_mutex_check(mutex, 0));
+    check_unproved(zkl_mutex_check(mutex, 100));
+    assert_int_equal(zkl_mutex_hold_state(mutex, &reason), ZKL_HOLD_SUSPECT);
+    assert_int_equal(reason, ZKL_REASON_WINDOW);
+    assert_true(zkl_mutex_token(mutex) > 0);
+}
+
+static void count_suspect(const struct zkl_hold_event *event, void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, event->state == ZKL_HOLD_SUSPECT ? 1 : 1000);
+}
+
+/* Goal: on a server of another make, told by its session ids, locks of each kind are granted, but nothing is proved of
+ * them, and a sentence says why; neither a kept node nor a shared one is granted from without asking the server, no
+ * more heartbeats are sent than elsewhere, and a lease ends. Seen red: without the driver's mark the window is open. */
+static void nothing_is_proved_by_another_make(void **state)
+{
+    struct zkl_mutex_options retains = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_wait wait = ZKL_WAIT_INIT, leased = ZKL_WAIT_INIT;
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_semaphore *semaphore;
+    struct zkl_permit *permits[2];
+    struct zkl_rwlock *rwlock;
+    struct zkl_mutex *kept;
+    atomic_int told = 0;
+    int sessions = 0;
+
+    (void)state;
+    struct proxy *proxy = proxy_before(server, 0);
+    proxy_set_hook(proxy, count_sessions, &sessions);
+    struct zkl_client *client = fault_open(proxy_address(proxy), SESSION_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, "/elsewhere/m");
+    check_ok(zkl_mutex_set_callback(mutex, count_suspect, &told));
+    wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
+
+    check_ok(zkl_mutex_acquire(mutex, &wait, &grant));
+    assert_int_equal(grant.window_ms, 0);
+    check_mutex_is_unproved(mutex);
+    int64_t before = proxy_counts(proxy, PROXY_MULTI), began_ms = net_now_ms();
+    net_nap_ms(SESSION_MS / 2);
+    int64_t heartbeats = proxy_counts(proxy, PROXY_MULTI) - before;
+    assert_in_range(heartbeats, 0, 2 + (net_now_ms() - began_ms) * 8 / SESSION_MS);
+    check_mutex_is_unproved(mutex);
+    check_ok(zkl_client_get_metrics(client, &metrics));
+    assert_int_equal(metrics.window_ms, 0);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_wait(atomic_load(&told) == 1, WAIT_MS);
+
+    leased.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
+    leased.lease_ms = 200;
+    check_ok(zkl_mutex_acquire(mutex, &leased, NULL));
+    check_wait(zkl_mutex_check(mutex, 0) == ZKL_ELOST, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+
+    retains.retain_ms = 60000;
+    check_ok(zkl_mutex_new(&kept, client, "/elsewhere/kept", &retains));
+    check_ok(zkl_rwlock_new(&rwlock, client, "/elsewhere/rw", NULL));
+    check_ok(zkl_rwlock_retain_readers(rwlock, 60000));
+    for (int i = 0; i < 3; i++) {
+        int64_t asked = proxy_counts(proxy, PROXY_CREATE2);
+        check_ok(zkl_mutex_lock_for(kept, WAIT_MS));
+        check_mutex_is_unproved(kept);
+        check_ok(zkl_mutex_unlock(kept));
+        check_ok(zkl_mutex_lock_for(zkl_rwlock_reader(rwlock), WAIT_MS));
+        check_mutex_is_unproved(zkl_rwlock_reader(rwlock));
+        check_ok(zkl_mutex_unlock(zkl_rwlock_reader(rwlock)));
+        check_num(proxy_counts(proxy, PROXY_CREATE2) - asked, >=, 2);
+    }
+    check_ok(zkl_semaphore_new(&semaphore, client, "/elsewhere/s", 2, NULL));
+    check_ok(zkl_semaphore_acquire(semaphore, 2, &wait, permits));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(zkl_permit_window_ms(permits[i]), 0);
+        check_unproved(zkl_permit_check(permits[i], 1));
+        check_ok(zkl_permit_release(permits[i]));
+    }
+    check_ok(zkl_semaphore_free(semaphore));
+
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    atomic_store(&told, 0);
+    proxy_cut(proxy);
+    check_wait(zkl_mutex_check(mutex, 0) == ZKL_ELOST, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_mutex_is_unproved(mutex);
+    check_ok(zkl_mutex_unlock(mutex));
+
+    check_ok(zkl_rwlock_free(rwlock));
+    check_ok(zkl_mutex_free(kept));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_close(client, WAIT_MS));
+    zkl_client_free(client);
+    proxy_stop(proxy);
+    struct wire *wire = fault_wire();
+    wire_delete_tree(wire, "/elsewhere");
+    wire_close(wire);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +628,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_server_that_hangs_up),
         cmocka_unit_test(a_server_that_says_so),
         cmocka_unit_test(a_dead_self_blocks_nobody),
+        cmocka_unit_test(nothing_is_proved_by_another_make),
     };
     return fault_main(argc, argv, tests, NULL);
 }

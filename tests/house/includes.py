@@ -64,13 +64,13 @@ def main():
                 problems.append(f'{name} includes {target}: only zklock-dev launches servers')
             if layer == 'servers' and target_layer not in (None, 'servers'):
                 problems.append(f'{name} includes {target}: the servers know nothing of zklock')
-            if layer == 'tool' and target_layer not in (None, 'secret', 'servers', 'tool', 'zklock'):
+            if layer == 'tool' and target_layer not in (None, 'make', 'secret', 'servers', 'tool', 'zklock'):
                 problems.append(f'{name} includes {target}: the command knows the public headers only')
-            if layer == 'secret' and target_layer not in (None, 'secret'):
+            if layer in ('make', 'secret') and target_layer not in (None, layer):
                 problems.append(f'{name} includes {target}: it knows nothing of the library, nor of the command')
             if layer == 'zklock' and target_layer not in (None, 'zklock'):
                 problems.append(f'{name} includes {target}: a public header includes a private one')
-    for layer in ('core', 'driver', 'api', 'secret', 'tool', 'zklock'):
+    for layer in ('core', 'driver', 'api', 'make', 'secret', 'tool', 'zklock'):
         if not any(p.parent.name == layer for p in files):
             problems.append(f'no file of layer {layer} was found')
     for problem in problems:

@@ -257,7 +257,8 @@ static size_t count_sessions(enum proxy_dir dir, int op, unsigned char *frame, s
     return size;
 }
 
-/* Goal: the doctor warns of a server that is no ZooKeeper, by what it calls itself and by the ids of its sessions. */
+/* Goal: the doctor warns of a server that is no ZooKeeper, by what it calls itself and by the ids of its sessions. A
+ * command is not run under a lock there. */
 static void another_make_is_named(void **state)
 {
     char servers[128];
@@ -278,6 +279,10 @@ static void another_make_is_named(void **state)
     proxy_set_hook(proxy, count_sessions, NULL);
     check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
     tool_check(1, "the server is no ZooKeeper", "doctor", "/not/there");
+    tool_check(69,
+               "the server is no ZooKeeper (by its session id): how long it keeps a session is not "
+               "provable, so",
+               "run", "/elsewhere", "--", "true");
     proxy_stop(proxy);
     check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(ensemble), 1));
     check_silent("is no ZooKeeper");

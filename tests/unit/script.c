@@ -426,6 +426,7 @@ static void session_event(struct script *s, enum zkl_session_event_type type, in
                                       .session = session,
                                       .timeout_ms = SCRIPT_TIMEOUT_MS,
                                       .opened_boot_ns = now_of(s).boot_ns,
+                                      .unprovable = s->unprovable,
                                       .first = !s->was_up};
     s->was_up = type == ZKL_SE_EXPIRED ? false : s->was_up || type == ZKL_SE_UP;
     zkl_core_session_event(&s->core, &event);

@@ -50,7 +50,8 @@ struct script {
         /* they are recorded, and the test answers them; else they are answered immediately */
         keepalives;
     bool was_up;
-    bool young; /* sessions are as old as they are; else each has lived for an hour */
+    bool unprovable; /* the server is of another make */
+    bool young;      /* sessions are as old as they are; else each has lived for an hour */
     struct script_request requests[512];
     size_t request_count;
     enum zkl_answer refuse[ZKL_REQUEST_KINDS]; /* what send answers; OK: takes it */

@@ -618,6 +618,112 @@ static void a_refused_credential_ends_waits_and_holds(void **state)
     script_free(s);
 }
 
+/* --- a server of another make ----------------------------------------------- */
+
+static struct script *script_elsewhere(void)
+{
+    struct script *s = script_new();
+    s->unprovable = true;
+    script_up(s, SCRIPT_SESSION);
+    script_forget(s);
+    return s;
+}
+
+/* Goal: where it is not known how a server ends sessions, a lock is granted as ever, but nothing of
+ * it is proved, and its owner hears so at once; no more is asked than elsewhere, a broken link is no
+ * news, and the loss comes once. Method: three seconds of answered heartbeats, eight a timeout. */
+static void a_hold_that_cannot_be_proved_stays_suspect(void **state)
+{
+    struct script *s = script_elsewhere();
+    int heartbeats = 0;
+    (void)state;
+    script_hold(s, "/r", 7);
+    script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
+                     "  > create /r/G1-\n"
+                     "  > list /r\n"
+                     "[     0] #1 QUEUEING -> HOLDING: first\n"
+                     "  #1 granted 101\n"
+                     "  #1 SUSPECT (window)\n");
+    for (int ms = 10; ms <= 3000; ms += 10) {
+        script_at(s, ms);
+        assert_int_equal(zkl_session_proved_until(&s->core.session), 0);
+        for (enum zkl_request_kind kind; script_next(s, &kind); heartbeats++)
+            script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    }
+    assert_in_range(heartbeats, 7, 9);
+    script_forget(s);
+    script_down(s);
+    script_at(s, 3100);
+    script_up(s, SCRIPT_SESSION);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_event(s, ZKL_SE_EXPIRED);
+    script_unlock(s, 1);
+    script_expect(s, "[  3000] session CONNECTED -> SUSPENDED: link lost\n"
+                     "  session: link down\n"
+                     "[  3100] session SUSPENDED -> CONNECTED: connected\n"
+                     "  session: link up\n"
+                     "  > heartbeat /r/G1-0000000007\n"
+                     "[  3100] session CONNECTED -> STARTING: expired\n"
+                     "[  3100] #1 HOLDING -> LOSTHOLD: expired\n"
+                     "  #1 LOST (expired)\n"
+                     "  session: link down, expired, replace handle\n"
+                     "[  3100] #1 LOSTHOLD -> ENDED: lost hold given back\n"
+                     "  #1 released ELOST\n"
+                     "  #1 ended\n");
+    script_free(s);
+}
+
+/* Goal: what no server confirms is in doubt, as no window shows that the hold was whole; the answer
+ * to the delete shows it here as well. */
+static void an_unlock_that_nothing_proves_is_in_doubt(void **state)
+{
+    struct script *s = script_elsewhere();
+    (void)state;
+    script_hold(s, "/r", 7);
+    script_unlock(s, 1);
+    script_forget(s);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_expect(s, "[     0] #1 RELEASING -> ENDED: deleted\n"
+                     "  #1 released OK\n"
+                     "  #1 ended\n");
+    script_hold(s, "/r", 8);
+    script_down(s);
+    script_forget(s);
+    script_unlock(s, 2);
+    script_up(s, SCRIPT_SESSION);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_expect(s, "[     0] #2 HOLDING -> LEAVING: unlocked without a link\n"
+                     "  #2 released EDOUBT: the link is down\n"
+                     "[     0] session SUSPENDED -> CONNECTED: connected\n"
+                     "  session: link up\n"
+                     "  > delete /r/G2-0000000008\n"
+                     "[     0] #2 LEAVING -> ENDED: deleted\n"
+                     "  #2 ended\n");
+    script_free(s);
+}
+
+/* Goal: a lease ends a hold that nothing proves. */
+static void a_lease_ends_without_a_proof(void **state)
+{
+    struct script *s = script_elsewhere();
+    (void)state;
+    script_acquire(
+        s, (struct zkl_lock_request){.lock_path = "/r", .lease_ns = 200 * INT64_C(1000000)});
+    script_created(s, 7);
+    script_listed(s, "1:7");
+    script_forget(s);
+    script_at(s, 300);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_unlock(s, 1);
+    script_expect(s, "[   200] #1 HOLDING -> LOSTHOLD: lease ended\n"
+                     "  #1 LOST (lease)\n"
+                     "  > delete /r/G1-0000000007\n"
+                     "[   300] #1 LOSTHOLD -> ENDED: lost hold given back\n"
+                     "  #1 released ELOST\n"
+                     "  #1 ended\n");
+    script_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -643,6 +749,9 @@ int main(void)
         cmocka_unit_test(answers_of_many_requests_find_their_own),
         cmocka_unit_test(close_ends_waits_and_loses_holds),
         cmocka_unit_test(a_refused_credential_ends_waits_and_holds),
+        cmocka_unit_test(a_hold_that_cannot_be_proved_stays_suspect),
+        cmocka_unit_test(an_unlock_that_nothing_proves_is_in_doubt),
+        cmocka_unit_test(a_lease_ends_without_a_proof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
