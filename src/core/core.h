@@ -396,6 +396,7 @@ struct zkl_core {
     bool is_suspected;             /* and what was out but for keepalives: */
     enum zkl_request_kind suspect; /* one of these, */
     unsigned suspicions;           /* so many times in a row, and none was answered between */
+    uint32_t answered_kinds;       /* bits: of these requests one was answered, ever */
     size_t chroot_length;          /* set by the driver: it is part of each path there */
     struct zkl_due *due[ZKL_DUE_KINDS];  /* what to check when the event is over */
     struct zkl_local_queue *timed_turns; /* those with a time to be checked, */

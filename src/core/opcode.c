@@ -11,7 +11,7 @@
 #include "feed.h"
 
 #define HUNG_UP_MAX 2
-#define USELESS_FROM 3 /* links in a row */
+#define USELESS_FROM 6 /* links in a row: a link can break at any moment, soon after another */
 /* What is unknown is tried once more over the first link after this: servers are replaced, and two
  * links can break for another reason. */
 #define LEARNED_NS (600 * INT64_C(1000000000))
@@ -59,7 +59,6 @@ static void learn(struct zkl_core *core, enum zkl_opcode opcode)
         return;
     core->opcodes[opcode].unknown = true;
     core->learned_mono_ns = core->now.mono_ns;
-    core->session.useless |= opcode == ZKL_OPCODE_MULTI;
     zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_SESSION,
                                             .from = state,
                                             .to = state,
@@ -74,10 +73,12 @@ static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
            !core->opcodes[opcode].unknown;
 }
 
-/* Whatever it is: a link is of no use that ends by the same request as those before it. */
+/* Whatever it is: a link is of no use that ends by the same request as those before it. But a kind
+ * that this client had an answer to was lost with its link, and did not end it. */
 static void suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
-    if (core->is_suspected || !slot || slot->kind == ZKL_REQ_KEEPALIVE)
+    if (core->is_suspected || !slot || slot->kind == ZKL_REQ_KEEPALIVE ||
+        (core->answered_kinds & 1u << slot->kind))
         return;
     core->is_suspected = true;
     if (core->suspect != slot->kind)
@@ -89,11 +90,12 @@ static void suspect(struct zkl_core *core, const struct zkl_pending *slot)
 
 static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
+    core->answered_kinds |= 1u << slot->kind;
     if (slot->kind != core->suspect)
         return;
     core->is_suspected = true; /* this link was of use */
     core->suspicions = 0;
-    core->session.useless = zkl_opcode_is_unknown(core, ZKL_OPCODE_MULTI);
+    core->session.useless = false;
 }
 
 void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)

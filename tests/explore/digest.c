@@ -514,6 +514,7 @@ static void core(const struct client *c)
     raw(k->is_suspected);
     raw(k->suspicions > 0 ? k->suspect : 0);
     raw(k->suspicions);
+    raw(k->answered_kinds);
     raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2 |
         k->knows_transactions << 3);
     raw(k->heartbeat_failures);

@@ -41,7 +41,7 @@ STRUCTS = {
     'zkl_shared_list': ('o->shared_list', {'leader': PASSING, 'round': PASSING, 'out': DERIVED}),
     'zkl_heartbeat': ('b', {}),
     'zkl_contender': ('o s', {'prev': PLACES, 'node_bytes': CONSTANT}),
-    'zkl_contender_machine': ('m', {}),
+    'zkl_contender_machine': ('m', {'unprovable': CONSTANT}),
     'zkl_lock_request': ('m->asked o->machine.asked', {'data': CONSTANT, 'lease_ns': CONSTANT, 'downgrade_from': CONSTANT}),
     'zkl_naming': ('m->asked.naming', {'names': CONSTANT, 'name': CONSTANT}),
     'zkl_quota': ('m->asked.quota', {}),

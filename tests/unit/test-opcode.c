@@ -358,7 +358,7 @@ static void what_has_no_other_way_is_asked_slowly(void **state)
     struct script *s = script_connected();
     (void)state;
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/q"});
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
         assert_true(s->request_count == 1);
         hang_up(s);
     }
@@ -373,8 +373,10 @@ static void what_has_no_other_way_is_asked_slowly(void **state)
     script_at(s, s->now_ms + 1260);
     script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/q"});
-    hang_up(s);
-    assert_int_equal(s->request_count, 1);
+    for (int i = 0; i < 20; i++) { /* what was answered once is lost with links that break */
+        hang_up(s);
+        assert_int_equal(s->request_count, 1);
+    }
     script_close(s);
     script_free(s);
 }
