@@ -120,7 +120,7 @@ static int64_t jittered_ns(const struct step *step)
 {
     uint64_t seed = (uint64_t)step->s->id ^ (uint64_t)step->ev->now.mono_ns;
     uint64_t part = seed * UINT64_C(0x9e3779b97f4a7c15) >> 54; /* of 1024 */
-    return step->s->pause_ns + step->s->pause_ns / 4096 * (int64_t)part;
+    return step->s->pause_ns + (step->s->is_exact ? 0 : step->s->pause_ns / 4096 * (int64_t)part);
 }
 
 /* One of ZooKeeper's lives for its timeout at least, be it while this machine sleeps, unless its

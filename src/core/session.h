@@ -73,6 +73,7 @@ struct zkl_session {
     int64_t pause_ns; /* before the next session or link, as the last one ended early; 0: none */
     bool useless;     /* set by the core: the last links ended without the answer that counts */
     bool waits;       /* CONNECTED, but the link is not used before the timer */
+    bool is_exact;    /* pauses are no longer than that: for tests/explore, which knows no ids */
     bool unprovable;  /* as its last link said */
     struct zkl_proof proof;
 };

@@ -569,6 +569,7 @@ static void client_init(struct world *w, struct client *c)
                                 .random = port_random,
                                 .trace = port_trace};
     zkl_core_init(&c->core, &c->port, TIMEOUT_MS, 0);
+    c->core.session.is_exact = true;
     c->core.unlisted_from = 0;
     c->core.group_commit.from = w->bounds->scenario->grouped ? 1 : 0;
     /* As if it had locked there alone: the first lock has the watch armed, the next one needs no list. */

@@ -512,7 +512,7 @@ static void core(const struct client *c)
         raw(k->opcodes[i].hung_up * 4 + k->opcodes[i].unknown * 2 + k->opcodes[i].answered);
     mono(k->learned_mono_ns);
     raw(k->is_suspected);
-    raw(k->suspicions > 0 ? k->suspect : 0);
+    raw(k->suspect);
     raw(k->suspicions);
     raw(k->answered_kinds);
     raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2 |
@@ -524,6 +524,7 @@ static void core(const struct client *c)
     pending(&k->keepalive);
     pending(&k->watched_read);
     pending(&k->leader_check);
+    raw(k->checked[0] % ZKL_WATCH_BUCKETS); /* where the next check begins */
     for (int i = 0; k->leader_check.id != 0 && i < ZKL_LEADER_CHECKS_MAX; i++)
         own(WATCH, k->checked[i]);
     own(WATCH, k->denied_watch);

@@ -29,7 +29,7 @@ STRUCTS = {
         'unlisted_from': CONSTANT, 'chroot_length': CONSTANT, 'due': PASSING, 'timed_turns': DERIVED, 'caches': DERIVED,
         'first_read': UNUSED, 'first_read_wanted': UNUSED, 'first_read_answer': UNUSED, 'heartbeats_sent': COUNTER,
         'sent': FIGURES, 'writes': FIGURES}),
-    'zkl_session': ('s', {'unprovable': CONSTANT, 'asked_ms': CONSTANT}),
+    'zkl_session': ('s', {'unprovable': CONSTANT, 'is_exact': CONSTANT, 'asked_ms': CONSTANT}),
     'zkl_session_event': ('s->probe', {'unprovable': CONSTANT, 'type': CONSTANT, 'now': FIGURES}),
     'zkl_proof': ('p', {'tick_ns': CONSTANT}),
     'zkl_answered': ('a', {}),

@@ -114,7 +114,7 @@ static void user_begin(struct user *u, const char *path, bool follows)
     struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
     options.connect_timeout_ms = SETTLE_MS;
     options.follow_ensemble = follows;
-    *u = (struct user){NULL};
+    memset(u, 0, sizeof *u);
     check_ok(zkl_client_open(&u->client, &options));
     u->mutex = fault_mutex(u->client, path);
     check_ok(zkl_mutex_set_callback(u->mutex, told_fn, &u->told));
