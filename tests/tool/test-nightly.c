@@ -811,8 +811,8 @@ static void wrong_words_are_refused(void **state)
 {
     (void)state;
     end_clocks();
-    tool_check(64, "a number of seconds above 0, not \"0\"", "run", "--not-within", "0", "/a", "--",
-               "true");
+    tool_check(64, "a number of seconds from 0.001 to 315360000, such as 10 or 0.5, not \"0\"",
+               "run", "--not-within", "0", "/a", "--", "true");
     tool_check(64, "not \"soon\"", "run", "--not-within", "soon", "/a", "--", "true");
     tool_check(64, "one path, not 2", "run", "--not-within", "5", "/a", "/b", "--", "true");
     tool_check(64, "omit -s", "run", "--not-within", "5", "-s", "/a", "--", "true");
