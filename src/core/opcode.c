@@ -6,8 +6,6 @@
  * reports links that broke. */
 #include "opcode.h"
 
-#include <string.h>
-
 #include "feed.h"
 
 #define HUNG_UP_MAX 2
@@ -17,9 +15,9 @@
 #define LEARNED_NS (600 * INT64_C(1000000000))
 
 /* A heartbeat is the first to be sent over each new link, and the first to be lost with it: so one
- * that was answered clears transactions for good. Where there is another way than
- * an operation a mistake costs little, and the next server may be one that does not know it: those
- * are cleared for a link. */
+ * that was answered clears transactions for good. Where there is another way than an operation a
+ * mistake costs little, and the next server may be one that does not know it: those are cleared
+ * for a link. */
 
 static const char *const unknown_why[ZKL_OPCODES] = {
     [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",
