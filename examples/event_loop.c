@@ -48,7 +48,7 @@ static void granted(int code, void *arg)
 static int run_loop(struct zkl_client *client)
 {
     int epoll = epoll_create1(EPOLL_CLOEXEC), fd = zkl_client_event_fd(client);
-    struct epoll_event event = {.events = EPOLLIN};
+    struct epoll_event event = {EPOLLIN, {NULL}};
     if (fd < 0 || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
         return 1;
     while (left > 0) {

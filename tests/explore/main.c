@@ -15,7 +15,7 @@
 
 #define SHORTEN_SECONDS 30
 #define FULL_SECONDS 1800
-#define SHORT_STATES 600000 /* that of the short form are fewer, on any machine */
+#define SHORT_STATES 1000000 /* that of the short form are fewer, on any machine */
 #define JOBS_MAX 64
 #define ANY (-1)
 
