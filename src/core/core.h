@@ -394,8 +394,9 @@ struct zkl_core {
     bool knows_transactions;       /* one was answered */
     bool is_blamed;                /* of the last link that broke, what was out first is known, */
     bool is_suspected;             /* and what was out but for keepalives: */
-    enum zkl_request_kind suspect; /* one of these, */
-    unsigned suspicions;           /* so many times in a row, and none was answered between */
+    bool is_useful;                /* something was answered over this link */
+    uint32_t suspects;             /* bits: these requests, none of which was ever answered, */
+    unsigned suspicions;           /* over so many links in a row */
     uint32_t answered_kinds;       /* bits: of these requests one was answered, ever */
     size_t chroot_length;          /* set by the driver: it is part of each path there */
     struct zkl_due *due[ZKL_DUE_KINDS];  /* what to check when the event is over */

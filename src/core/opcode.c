@@ -71,29 +71,35 @@ static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
            !core->opcodes[opcode].unknown;
 }
 
-/* Whatever it is: a link is of no use that ends by the same request as those before it. But a kind
- * that this client had an answer to was lost with its link, and did not end it. */
+/* Whatever it is: a link is of no use that ends by a request that was never answered, as those
+ * before it, be it the same or another. But a kind that this client had an answer to was lost with
+ * its link, and did not end it. */
 static void suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
     if (core->is_suspected || !slot || slot->kind == ZKL_REQ_KEEPALIVE ||
         (core->answered_kinds & 1u << slot->kind))
         return;
     core->is_suspected = true;
-    if (core->suspect != slot->kind)
-        core->suspicions = 0;
+    core->suspects |= 1u << slot->kind;
     core->suspicions += core->suspicions < USELESS_FROM;
-    core->suspect = slot->kind;
     core->session.useless |= core->suspicions >= USELESS_FROM;
+}
+
+static void suspect_nothing(struct zkl_core *core)
+{
+    core->suspects = 0;
+    core->suspicions = 0;
+    core->session.useless = false;
 }
 
 static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
     core->answered_kinds |= 1u << slot->kind;
-    if (slot->kind != core->suspect)
+    core->is_useful = true;
+    if (core->suspects == 0 || (core->suspects &= ~(1u << slot->kind)) != 0)
         return;
     core->is_suspected = true; /* this link was of use */
-    core->suspicions = 0;
-    core->session.useless = false;
+    suspect_nothing(core);
 }
 
 void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
@@ -119,7 +125,9 @@ static void try_once_more(struct zkl_core *core)
 
 void zkl_opcode_link_up(struct zkl_core *core)
 {
-    core->is_blamed = core->is_suspected = false;
+    if (core->is_useful && !core->is_suspected) /* the one before */
+        suspect_nothing(core);
+    core->is_blamed = core->is_suspected = core->is_useful = false;
     for (int opcode = 0; opcode < ZKL_OPCODES; opcode++)
         core->opcodes[opcode].answered = false;
     if (core->now.mono_ns - core->learned_mono_ns >= LEARNED_NS)
@@ -146,6 +154,8 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
     core->knows_transactions |= core->opcodes[ZKL_OPCODE_MULTI].answered;
     if (known)
         clear_suspect(core, slot);
+    else
+        suspect(core, slot); /* the server hangs up behind that answer */
     if (known || opcode == ZKL_OPCODE_OTHER)
         return false;
     learn(core, opcode);

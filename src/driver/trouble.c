@@ -125,7 +125,7 @@ static const char *what_the_core_saw(const struct zkl_core *core)
         return "; the server ends each session at once: does it lack an operation, or does a proxy "
                "before it, or is it stopping?";
     if (core->session.useless)
-        return "; the server hangs up on the same request each time: does it lack the operation?";
+        return "; the server hangs up on the same requests each time: does it lack an operation?";
     return NULL;
 }
 

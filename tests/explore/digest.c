@@ -512,7 +512,8 @@ static void core(const struct client *c)
         raw(k->opcodes[i].hung_up * 4 + k->opcodes[i].unknown * 2 + k->opcodes[i].answered);
     mono(k->learned_mono_ns);
     raw(k->is_suspected);
-    raw(k->suspect);
+    raw(k->is_useful);
+    raw(k->suspects);
     raw(k->suspicions);
     raw(k->answered_kinds);
     raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2 |
