@@ -390,15 +390,15 @@ struct zkl_core {
     } opcodes[ZKL_OPCODES];
     struct zkl_group_commit group_commit;
     struct zkl_leftovers leftovers;
-    int64_t learned_mono_ns;       /* when that was learned last */
-    bool knows_transactions;       /* one was answered */
-    bool is_blamed;                /* of the last link that broke, what was out first is known, */
-    bool is_suspected;             /* and what was out but for keepalives: */
-    bool is_useful;                /* something was answered over this link */
-    uint32_t suspects;             /* bits: these requests, none of which was ever answered, */
-    unsigned suspicions;           /* over so many links in a row */
-    uint32_t answered_kinds;       /* bits: of these requests one was answered, ever */
-    size_t chroot_length;          /* set by the driver: it is part of each path there */
+    int64_t learned_mono_ns; /* when that was learned last */
+    bool knows_transactions; /* one was answered */
+    bool is_blamed;          /* of the last link that broke, what was out first is known, */
+    bool is_suspected;       /* and what was out but for keepalives: */
+    bool is_useful;          /* something was answered over this link */
+    uint32_t suspects;       /* bits: these requests, none of which was ever answered, */
+    unsigned suspicions;     /* over so many links in a row */
+    uint32_t answered_kinds; /* bits: of these requests one was answered, ever */
+    size_t chroot_length;    /* set by the driver: it is part of each path there */
     struct zkl_due *due[ZKL_DUE_KINDS];  /* what to check when the event is over */
     struct zkl_local_queue *timed_turns; /* those with a time to be checked, */
     int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */

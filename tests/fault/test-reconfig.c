@@ -127,6 +127,7 @@ static void user_end(struct user *u)
     check_ok(zkl_client_free(u->client));
 }
 
+/* Observers are of the ensemble's own list, so who follows it may be at one. */
 static bool is_at(struct zkl_client *client, int from)
 {
     char address[80];
@@ -134,7 +135,7 @@ static bool is_at(struct zkl_client *client, int from)
 
     if (zkl_client_server(client, address, sizeof address) <= 0)
         return false;
-    for (int i = from; i < from + OLD; i++)
+    for (int i = from; i < NODES; i++)
         is = is || strcmp(address, zks_address(server, (size_t)i)) == 0;
     return is;
 }
