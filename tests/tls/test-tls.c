@@ -268,7 +268,7 @@ static void the_wrong_port_is_told(void **state)
 
     (void)state;
     check_refused(&plain, ZKL_EDISCONNECTED, "does that port want TLS");
-    check_refused(&options, ZKL_EDISCONNECTED, "is that a port for TLS?");
+    check_refused(&options, ZKL_EDISCONNECTED, "is that no port for TLS?");
 }
 
 /* Goal: a client goes on with a server that came back with a new certificate, and, as libzookeeper reads its files at each

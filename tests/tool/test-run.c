@@ -402,6 +402,7 @@ static void names_of_kazoo_are_shared(void **state)
     char node[300];
 
     (void)state;
+    check_ok(wire_create(raw, "/kazoo", "", WIRE_PERSISTENT, NULL, 0)); /* no container */
     struct tool tool = tool_run("run", "--names", "kazoo", "/kazoo", "--", WORK, worked.name, "0");
     worked_wait(&worked, 1);
     cluster_child("/kazoo", 0, node, sizeof node);
