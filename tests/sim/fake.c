@@ -1464,7 +1464,7 @@ static void begin_link(struct fake_handle *h, bool wrongly, bool silently)
     if (h->late.first && fake_chance(h->fake->prng, 3))
         queue_clear(&h->late); /* to another server: the leader refuses them (B12) */
     if (h->late.first && h->late_ms == INT64_MAX)
-        h->late_ms = h->fake->now_ms + fake_random(h->fake->prng, FAKE_LATE_MS);
+        h->late_ms = h->fake->now_ms + fake_random(h->fake->prng, h->timeout_ms / 2);
     if (h->session == 0) {
         h->session = session_new(h->fake, h->timeout_ms);
         h->view = h->seen = h->fake->zxid;

@@ -14,7 +14,6 @@
 #include "touches.h"
 
 #define FAKE_TIMEOUT_MS 1000
-#define FAKE_LATE_MS (FAKE_TIMEOUT_MS / 2) /* after the next link, a late write at most */
 
 /* What an ensemble does to its clients, for the tally. */
 enum fake_fault {
