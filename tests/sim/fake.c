@@ -1456,6 +1456,13 @@ static void negotiate(struct fake_handle *h)
     h->timeout_ms = timeout_ms;
 }
 
+/* After the next link, and before the client has looked for it for the last time. Of a timeout that
+ * a server has raised no client knows whether it holds. */
+static int longest_late_ms(const struct fake_handle *h)
+{
+    return (h->timeout_ms < FAKE_TIMEOUT_MS ? h->timeout_ms : FAKE_TIMEOUT_MS) / 2;
+}
+
 /* silently: no event reports it. */
 static void begin_link(struct fake_handle *h, bool wrongly, bool silently)
 {
@@ -1464,7 +1471,7 @@ static void begin_link(struct fake_handle *h, bool wrongly, bool silently)
     if (h->late.first && fake_chance(h->fake->prng, 3))
         queue_clear(&h->late); /* to another server: the leader refuses them (B12) */
     if (h->late.first && h->late_ms == INT64_MAX)
-        h->late_ms = h->fake->now_ms + fake_random(h->fake->prng, h->timeout_ms / 2);
+        h->late_ms = h->fake->now_ms + fake_random(h->fake->prng, longest_late_ms(h));
     if (h->session == 0) {
         h->session = session_new(h->fake, h->timeout_ms);
         h->view = h->seen = h->fake->zxid;
