@@ -227,6 +227,8 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
     enter(core, event->now);
     int64_t window_end_boot = zkl_session_window_end(&core->session);
     int64_t timeout_ns = zkl_session_timeout_ns(&core->session);
+    if (event->type == ZKL_SE_UP)
+        zkl_opcode_link_comes(core);
     unsigned actions = zkl_session_step(&core->session, event, session_moved, core);
     core->link += actions != 0;
     /* An expiry says all that a lost link could, and more. */

@@ -95,7 +95,7 @@ static void suspect_nothing(struct zkl_core *core)
 static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
     core->answered_kinds |= 1u << slot->kind;
-    core->is_useful = true;
+    core->is_useful |= zkl_core_connected(core); /* not by keepalives before its use */
     if (core->suspects == 0 || (core->suspects &= ~(1u << slot->kind)) != 0)
         return;
     core->is_suspected = true; /* this link was of use */
@@ -123,10 +123,14 @@ static void try_once_more(struct zkl_core *core)
     }
 }
 
+void zkl_opcode_link_comes(struct zkl_core *core)
+{
+    if (core->is_useful && !core->is_suspected)
+        suspect_nothing(core);
+}
+
 void zkl_opcode_link_up(struct zkl_core *core)
 {
-    if (core->is_useful && !core->is_suspected) /* the one before */
-        suspect_nothing(core);
     core->is_blamed = core->is_suspected = core->is_useful = false;
     for (int opcode = 0; opcode < ZKL_OPCODES; opcode++)
         core->opcodes[opcode].answered = false;
@@ -154,7 +158,7 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
     core->knows_transactions |= core->opcodes[ZKL_OPCODE_MULTI].answered;
     if (known)
         clear_suspect(core, slot);
-    else
+    else if (opcode == ZKL_OPCODE_OTHER || opcode == ZKL_OPCODE_MULTI) /* else there is another */
         suspect(core, slot); /* the server hangs up behind that answer */
     if (known || opcode == ZKL_OPCODE_OTHER)
         return false;

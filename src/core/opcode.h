@@ -20,6 +20,8 @@ void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot);
  * another. */
 bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
                          enum zkl_answer answer);
+/* Before it is decided when a new link is used: what the last one that was used was good for. */
+void zkl_opcode_link_comes(struct zkl_core *core);
 /* Perhaps to another server. */
 void zkl_opcode_link_up(struct zkl_core *core);
 void zkl_opcode_session_ended(struct zkl_core *core);

@@ -27,7 +27,7 @@
 #define SCRIPT_TIMEOUT_MS 3000
 #define SCRIPT_SESSION 0xa
 #define SCRIPT_CONTENDERS 300
-#define SCRIPT_QUERIES 16
+#define SCRIPT_QUERIES 24
 
 struct script_request {
     uint64_t id, watch_id;

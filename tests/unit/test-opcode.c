@@ -405,6 +405,89 @@ static void two_that_are_lost_in_turn_are_found(void **state)
     script_free(s);
 }
 
+/* Goal: a server that only says that it does not know what there is another way for, and keeps the link, is no slower
+ * for it: what was learned is tried over a link now and then, and each link is of use. Method: seven links, each
+ * as old; then syncs, for which there is no other way. */
+static void what_is_refused_in_words_slows_nothing(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    for (int i = 0; i < 7; i++) {
+        script_ask(s, (struct zkl_query){.kind = ZKL_REQ_UNWATCH, .path = "/q"});
+        script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_UNIMPLEMENTED);
+        script_withdraw(s, s->asked);
+        script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/q"});
+        script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_OK);
+        assert_false(s->core.session.useless);
+        script_at(s, s->now_ms + 600000);
+        hang_up(s);
+    }
+    for (int i = 0; i < 6; i++) {
+        assert_false(s->core.session.useless);
+        script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/q"});
+        script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_UNIMPLEMENTED);
+        hang_up(s);
+    }
+    assert_true(s->core.session.useless);
+    script_close(s);
+    script_free(s);
+}
+
+static void lose_syncs(struct script *s, int count)
+{
+    for (int i = 0; i < count; i++) {
+        script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/q"});
+        script_hang_up(s);
+        script_withdraw(s, s->asked);
+        script_up(s, SCRIPT_SESSION);
+    }
+}
+
+/* Goal: keepalives over a link that is not used yet do not make it one of use, and one that was is known for it before
+ * the next would be used later. Method: links that end by nothing: one that was not used, one that was not used yet, and
+ * one that was used. */
+static void only_what_is_used_is_of_use(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    lose_syncs(s, 6);
+    script_at(s, s->now_ms + 1260);
+    assert_false(s->core.session.waits);
+    hang_up(s);
+    assert_true(s->core.session.waits);
+    uint64_t keepalives = s->core.sent[ZKL_REQ_KEEPALIVE];
+    script_at(s, s->now_ms + 990);
+    assert_true(s->core.sent[ZKL_REQ_KEEPALIVE] > keepalives);
+    hang_up(s);
+    assert_true(s->core.session.waits);
+    script_at(s, s->now_ms + 1260);
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/q"});
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_OK);
+    hang_up(s);
+    assert_false(s->core.session.waits);
+    script_close(s);
+    script_free(s);
+}
+
+/* Goal: links that break early are of use where each brings the client further. Method: each answers what the one before
+ * it lost. */
+static void what_goes_on_is_not_slow(void **state)
+{
+    static const enum zkl_request_kind kinds[] = {ZKL_REQ_MAKE,  ZKL_REQ_SYNC, ZKL_REQ_LIST,
+                                                  ZKL_REQ_STAT,  ZKL_REQ_GET,  ZKL_REQ_SET,
+                                                  ZKL_REQ_DELETE};
+    struct script *s = script_connected();
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        script_ask(s, (struct zkl_query){.kind = kinds[i], .path = "/q"});
+        hang_up(s);
+        assert_false(s->core.session.waits);
+        script_answer(s, kinds[i], ZKL_ANSWER_OK);
+    }
+    script_close(s);
+    script_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +506,9 @@ int main(void)
         cmocka_unit_test(what_is_unknown_is_tried_again),
         cmocka_unit_test(what_has_no_other_way_is_asked_slowly),
         cmocka_unit_test(two_that_are_lost_in_turn_are_found),
+        cmocka_unit_test(what_is_refused_in_words_slows_nothing),
+        cmocka_unit_test(only_what_is_used_is_of_use),
+        cmocka_unit_test(what_goes_on_is_not_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
