@@ -92,11 +92,21 @@ static void suspect_nothing(struct zkl_core *core)
     core->session.useless = false;
 }
 
+/* Whatever ended those before it: this one is used, and as old as a session's timeout. */
+static bool lasts(const struct zkl_core *core)
+{
+    int64_t age_ns = core->now.boot_ns - core->session.proof.settled_boot;
+    return zkl_core_connected(core) && age_ns >= zkl_session_timeout_ns(&core->session);
+}
+
 static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
     core->answered_kinds |= 1u << slot->kind;
     core->is_useful |= zkl_core_connected(core); /* not by keepalives before its use */
-    if (core->suspects == 0 || (core->suspects &= ~(1u << slot->kind)) != 0)
+    if (core->suspects == 0)
+        return;
+    core->suspects &= ~(1u << slot->kind);
+    if (core->suspects != 0 && !lasts(core))
         return;
     core->is_suspected = true; /* this link was of use */
     suspect_nothing(core);

@@ -469,6 +469,22 @@ static void only_what_is_used_is_of_use(void **state)
     script_free(s);
 }
 
+/* Goal: nothing is said or done about a server that lacks an operation where another one has taken its place, although
+ * nobody asks for the operation any more. Method: a link of a session's timeout, with keepalives. */
+static void a_link_that_lasts_is_of_use(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    lose_syncs(s, 6);
+    script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS - 100);
+    assert_false(s->core.session.waits);
+    assert_true(s->core.session.useless);
+    script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS);
+    assert_false(s->core.session.useless);
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: links that break early are of use where each brings the client further. Method: each answers what the one before
  * it lost. */
 static void what_goes_on_is_not_slow(void **state)
@@ -508,6 +524,7 @@ int main(void)
         cmocka_unit_test(two_that_are_lost_in_turn_are_found),
         cmocka_unit_test(what_is_refused_in_words_slows_nothing),
         cmocka_unit_test(only_what_is_used_is_of_use),
+        cmocka_unit_test(a_link_that_lasts_is_of_use),
         cmocka_unit_test(what_goes_on_is_not_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
