@@ -41,24 +41,24 @@ act() {
 rm -f "$lines"
 
 act 'Act 1, without lock' \
-    'Processes read a counter, add one and write it back, with no lock between them: for 5 s.' \
-    --no-lock --seconds 5
+    'Processes read a counter, add one and write it back, with no lock between them: for 4 s.' \
+    --no-lock --seconds 4
 
 act 'Act 2, with lock' \
-    'The same under a lock of zklock, first come, first served: for 10 s.' \
-    --path /demo/lock --seconds 10
+    'The same under a lock of zklock, first come, first served: for 6 s.' \
+    --path /demo/lock --seconds 6
 
 act 'Act 3, with crashes' \
-    'Holders of the lock are killed; it comes free when their session times out (1 s): for 20 s.' \
-    --path /demo/crashes --crash --kills 10 --seconds 20
+    'Holders of the lock are killed; it comes free when their session times out (1 s): for 10 s.' \
+    --path /demo/crashes --crash --kills 3 --seconds 10
 
 act 'Act 4, with a pause' \
-    'A holder is stopped until its session is over, then it goes on and tries to write: for 10 s.' \
-    --path /demo/pause --pause --seconds 10
+    'A holder is stopped until its session is over, then it goes on and tries to write: for 6 s.' \
+    --path /demo/pause --pause --seconds 6
 
 act 'Act 5, drawn' \
     'Crashes and pauses by turns, and each holder takes its time, so that there is something to see.' \
-    --path /demo/drawn --crash --pause --processes 3 --work 60 --seconds 10 --svg "$picture"
+    --path /demo/drawn --crash --pause --processes 3 --work 60 --seconds 8 --svg "$picture"
 
 printf '\n=== Summary\n'
 cat "$lines"

@@ -87,14 +87,29 @@ zkl_setup() {
     zkl_quietly meson setup "$zkl_dir" "$zkl_root" "$@"
 }
 
-# zkl_build BUILDDIR TARGET...: configure if need be, and build these alone.
-zkl_build() {
+# zkl_is_built BUILDDIR TARGET...: true if zkl_build would have nothing to do.
+zkl_is_built() {
     zkl_dir=$1
     shift
+    [ -f "$zkl_dir/build.ninja" ] &&
+        ninja -C "$zkl_dir" -n "$@" </dev/null 2>/dev/null | grep -q '^ninja: no work to do'
+}
+
+# zkl_build BUILDDIR "MESON-OPTION..." TARGET...: configure if need be, and build these alone.
+zkl_build() {
+    zkl_dir=$1 zkl_options=$2
+    shift 2
     if ! mkdir -p "$zkl_dir" 2>/dev/null || ! [ -w "$zkl_dir" ]; then
         zkl_complain "cannot write to the folder $zkl_dir: build in a copy of the sources that is yours"
         return 1
     fi
     zkl_say "building in $zkl_dir ..."
-    zkl_setup "$zkl_dir" && zkl_quietly ninja --quiet -C "$zkl_dir" "$@"
+    # shellcheck disable=SC2086 # one word for each option
+    zkl_is_configured "$zkl_dir" || zkl_setup "$zkl_dir" $zkl_options || return 1
+    # On a terminal ninja counts the steps, in one line.
+    if [ -t 1 ]; then
+        ninja -C "$zkl_dir" "$@" </dev/null
+    else
+        zkl_quietly ninja --quiet -C "$zkl_dir" "$@"
+    fi
 }
