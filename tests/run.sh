@@ -46,7 +46,7 @@ bench          60  tests/bench for some seconds: that it runs, and that its witn
 chaos         200  three servers and many clients under faults of servers, links, clients and clocks
 linear        240  the calls of a short soak, chaos and interop, judged for linearizability by a judge of its own
 examples      120  the programs of examples/
-demo           90  examples/demo.sh itself, with a short run; its JSON, picture and live progress
+demo           90  examples/demo.sh itself, with short runs; its JSON, picture and live progress
 gcc-address   360  unit, sim, cluster, fault, curator and tool under gcc with address and undefined behaviour sanitizers
 gcc-thread    360  unit, sim, cluster, fault, curator and tool under gcc with the thread sanitizer
 clang-address 360  the same with clang

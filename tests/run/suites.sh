@@ -141,7 +141,7 @@ demo() # [options]
         by_itself sh examples/demo.sh "$@"
         return
     fi
-    by_itself sh examples/demo.sh --processes 2 --threads 2 --seconds 3
+    by_itself python3 tests/demo/script.py
     plain && tests gcc --suite demo
 }
 
