@@ -44,6 +44,7 @@ enum zkl_opcode {
     ZKL_OPCODE_CONTAINER,
     ZKL_OPCODE_REMOVE_WATCHES,
     ZKL_OPCODE_MULTI,
+    ZKL_OPCODE_CHILDREN2, /* a list with the czxid of its path */
     ZKL_OPCODES
 };
 

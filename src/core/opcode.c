@@ -41,6 +41,8 @@ enum zkl_opcode zkl_opcode_choose(const struct zkl_core *core, struct zkl_reques
         return ZKL_OPCODE_MULTI;
     if (request->kind == ZKL_REQ_UNWATCH)
         return ZKL_OPCODE_REMOVE_WATCHES;
+    if (request->kind == ZKL_REQ_LIST && request->flag)
+        return ZKL_OPCODE_CHILDREN2;
     if (!make && request->kind != ZKL_REQ_CREATE)
         return ZKL_OPCODE_OTHER;
     request->flag = request->flag || (make && zkl_opcode_is_unknown(core, ZKL_OPCODE_CONTAINER));
@@ -63,12 +65,27 @@ static void learn(struct zkl_core *core, enum zkl_opcode opcode)
                                             .why = unknown_why[opcode]});
 }
 
+/* Without the others there is another way, or at least a sentence. */
+static bool is_indispensable(enum zkl_opcode opcode)
+{
+    return opcode == ZKL_OPCODE_OTHER || opcode == ZKL_OPCODE_CHILDREN2;
+}
+
 /* A request that was answered over this link did not break it. */
 static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
 {
     bool is_known = opcode == ZKL_OPCODE_MULTI && core->knows_transactions;
-    return opcode != ZKL_OPCODE_OTHER && !is_known && !core->opcodes[opcode].answered &&
+    return !is_indispensable(opcode) && !is_known && !core->opcodes[opcode].answered &&
            !core->opcodes[opcode].unknown;
+}
+
+_Static_assert(ZKL_REQUEST_KINDS + ZKL_OPCODES <= 32, "each has a bit");
+
+/* Of a request as the server sees it: all transactions are one, and lists are of two kinds. */
+static uint32_t bit_of(const struct zkl_pending *slot)
+{
+    bool is_own = slot->opcode == ZKL_OPCODE_MULTI || slot->opcode == ZKL_OPCODE_CHILDREN2;
+    return 1u << (is_own ? ZKL_REQUEST_KINDS + (int)slot->opcode : (int)slot->kind);
 }
 
 /* Whatever it is: a link is of no use that ends by a request that was never answered, as those
@@ -77,10 +94,10 @@ static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
 static void suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
     if (core->is_suspected || !slot || slot->kind == ZKL_REQ_KEEPALIVE ||
-        (core->answered_kinds & 1u << slot->kind))
+        (core->answered_kinds & bit_of(slot)))
         return;
     core->is_suspected = true;
-    core->suspects |= 1u << slot->kind;
+    core->suspects |= bit_of(slot);
     core->suspicions += core->suspicions < USELESS_FROM;
     core->session.useless |= core->suspicions >= USELESS_FROM;
 }
@@ -101,11 +118,11 @@ static bool lasts(const struct zkl_core *core)
 
 static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
-    core->answered_kinds |= 1u << slot->kind;
+    core->answered_kinds |= bit_of(slot);
     core->is_useful |= zkl_core_connected(core); /* not by keepalives before its use */
     if (core->suspects == 0)
         return;
-    core->suspects &= ~(1u << slot->kind);
+    core->suspects &= ~bit_of(slot);
     if (core->suspects != 0 && !lasts(core))
         return;
     core->is_suspected = true; /* this link was of use */
@@ -116,6 +133,7 @@ void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
 {
     enum zkl_opcode opcode = slot ? slot->opcode : ZKL_OPCODE_OTHER;
     suspect(core, slot);
+    core->is_useful &= slot != NULL; /* what nobody awaits any more may be what ended it */
     if (core->is_blamed || !is_doubtful(core, opcode))
         return;
     core->is_blamed = true; /* those that were sent after it are not asked */
@@ -168,9 +186,9 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
     core->knows_transactions |= core->opcodes[ZKL_OPCODE_MULTI].answered;
     if (known)
         clear_suspect(core, slot);
-    else if (opcode == ZKL_OPCODE_OTHER || opcode == ZKL_OPCODE_MULTI) /* else there is another */
+    else if (is_indispensable(opcode) || opcode == ZKL_OPCODE_MULTI)
         suspect(core, slot); /* the server hangs up behind that answer */
-    if (known || opcode == ZKL_OPCODE_OTHER)
+    if (known || is_indispensable(opcode))
         return false;
     learn(core, opcode);
     return opcode != ZKL_OPCODE_MULTI;

@@ -162,11 +162,12 @@ static void a_server_that_says_so(void **state)
 /* --- the stand-in: a server in front of the real one, in many forms ----------------------------- */
 
 #define STANDIN_SESSION_MS 6000
-#define CALL_MS 15000   /* where there is another way: the sessions on the way there end at once */
-#define VAIN_MS 2500    /* where there is none */
-#define SLACK_MS 4000   /* a busy machine */
-#define FREE_CONNECTS 8 /* one a second is allowed, and these to find out */
-#define TOLD_FROM 6     /* as many links in a row tell what it is */
+#define CALL_MS 15000 /* where there is another way: the sessions on the way there end at once */
+#define VAIN_MS 2500  /* where there is none */
+#define SLACK_MS 4000 /* a busy machine */
+#define FREE_CONNECTS                                                                              \
+    16              /* one a second is allowed, and these to find out; a storm has ten a second */
+#define TOLD_FROM 6 /* as many links in a row tell what it is */
 #define NEVER_A_SESSION 0x7e57
 
 struct form {

@@ -4,6 +4,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/opcode.h"
 #include "core/watch.h"
 #include "script.h"
 
@@ -381,6 +382,30 @@ static void what_has_no_other_way_is_asked_slowly(void **state)
     script_free(s);
 }
 
+/* Goal: a list that goes out by another operation says nothing of this one. Method: one is answered, and then the other is
+ * hung up on; and a create in a transaction, after a plain one. */
+static void an_operation_is_not_its_kind(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_LIST, .path = "/q"});
+    script_listed(s, "");
+    struct zkl_pending plain = {.kind = ZKL_REQ_LIST}, two = {.kind = ZKL_REQ_LIST};
+    two.opcode = zkl_opcode_choose(
+        &s->core, &(struct zkl_request){.kind = ZKL_REQ_LIST, .path = "/q", .flag = true});
+    zkl_opcode_hung_up(&s->core, &plain);
+    assert_int_equal(s->core.suspicions, 0);
+    zkl_opcode_hung_up(&s->core, &two);
+    assert_int_equal(s->core.suspicions, 1);
+    zkl_opcode_link_up(&s->core);
+    zkl_opcode_answered(&s->core, &(struct zkl_pending){.kind = ZKL_REQ_CREATE}, ZKL_ANSWER_OK);
+    zkl_opcode_hung_up(&s->core,
+                       &(struct zkl_pending){.kind = ZKL_REQ_CREATE, .opcode = ZKL_OPCODE_MULTI});
+    assert_int_equal(s->core.suspicions, 2);
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: two requests that are lost in turn hide each other no more than a link that is lost before it was used; but a
  * link that was of use and ends by neither is what all links do now and then. Method: a try behind a sync, and a list. */
 static void two_that_are_lost_in_turn_are_found(void **state)
@@ -522,6 +547,7 @@ int main(void)
         cmocka_unit_test(what_is_unknown_is_tried_again),
         cmocka_unit_test(what_has_no_other_way_is_asked_slowly),
         cmocka_unit_test(two_that_are_lost_in_turn_are_found),
+        cmocka_unit_test(an_operation_is_not_its_kind),
         cmocka_unit_test(what_is_refused_in_words_slows_nothing),
         cmocka_unit_test(only_what_is_used_is_of_use),
         cmocka_unit_test(a_link_that_lasts_is_of_use),
