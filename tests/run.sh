@@ -1,8 +1,10 @@
 #!/bin/sh
-# run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "tls", "debian", "cross", "distros", "coverage", "proofs", "linear", "fleet",
-#                           "mutants" and "long", and with sanitizers only unit, sim (that of threads: without sim)
-#                           and cluster without its slow tests, with valgrind only unit and sim
+# run.sh                    what a change is tried with before it is committed: the suite "quick", in three minutes
+# run.sh all                install what is missing, then run every suite but "gcc-thread", "clang-address", "sanitize",
+#                           "tls", "debian", "cross", "distros", "coverage", "proofs", "linear", "fleet", "mutants" and
+#                           "long", and with sanitizers only unit, sim (that of threads: without sim) and cluster without
+#                           its slow tests, with valgrind only unit and sim. "quick" comes first, and what it has run is
+#                           not run again without a sanitizer
 # run.sh ci                 the same, and the short form of "distros"
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
 #                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
@@ -23,6 +25,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 # Name, budget in seconds on two cores, what it does. The order is that of a run of everything.
 suites='
+quick         180  what finds most per second: unit, the rules that are read off in a moment, short forms of sim and explore, the basic cluster programs, an ensemble that fails, each command and each example once
 compilers     150  gcc and clang build everything, each warning an error
 house          40  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
@@ -68,7 +71,7 @@ not_in_all='gcc-thread clang-address sanitize tls debian cross distros coverage 
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.
 unchecked='--no-suite once' unchecked_threads='--no-suite once --no-suite sim'
-brief='' schedules=20000 targets=''
+brief='' rest='' alone='' built_of='' schedules=20000 targets=''
 # Most tests wait most of the time.
 at_once=$(($(getconf _NPROCESSORS_ONLN) * 2))
 
@@ -109,7 +112,8 @@ interrupted() # SIGNAL
 }
 
 names=$(echo "$suites" | awk '{ print $1 }')
-case ${1:-all} in
+[ $# -gt 0 ] || set -- quick
+case $1 in
 all | ci) ;;
 -h | --help)
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
@@ -138,12 +142,12 @@ done
 
 zkl_root=$PWD
 . examples/setup.sh
-if ! install "${1:-all}"; then
+if ! install "$1"; then
     fail "packages are missing and were not installed"
     finish
 fi
 
-if [ "${1:-all}" = all ] || [ "$1" = ci ]; then
+if [ "$1" = all ] || [ "$1" = ci ]; then
     brief='--no-suite slow --no-suite curator --no-suite fault --no-suite tool'
     for name in $names; do
         case " $not_in_all " in
@@ -151,8 +155,10 @@ if [ "${1:-all}" = all ] || [ "$1" = ci ]; then
         *) timed "$name" ;;
         esac
     done
-    [ "${1:-all}" = all ] || timed distros
+    [ "$1" = all ] || timed distros
 else
+    alone=$1
     timed "$@"
+    [ "$1" != quick ] || tell_left_out
 fi
 finish

@@ -51,6 +51,7 @@ static const struct line shorts[] = {
     {"grouped", 1, 0, ANY, 0},  {"grouped", 2, 1, 1, 0},    {"anew", 2, 1, 1, 0},
     {"row", 2, 1, 1, 0},        {"row3", 1, 2, 0, 0},       {"window", 1, 3, 0, 3},
 };
+#define SMALL 46   /* of them, from the first on: half a minute of a processor */
 #define AUDITED 47 /* of them, from the first on: see --audit; the others would take too long */
 
 /* For each scenario larger and larger ones, until one is not complete in its time: the line before that is the
@@ -73,15 +74,16 @@ struct options {
     struct limits limits;
     const char *path;
     int jobs;
-    bool is_short, is_full, first;
+    bool is_short, is_small, is_full, first;
 };
 
 static void usage(void)
 {
     fputs(
-        "usage: explore [--short | --full] [--jobs J] [--seconds S] [--first]\n"
+        "usage: explore [--small | --short | --full] [--jobs J] [--seconds S] [--first]\n"
         "       explore --scenario NAME [--clients N] [--faults N] [--delay N] [--waits N]\n"
         "               [--seconds S] [--states N] [--audit] [--replay \"3,0,2\"]\n"
+        "  --small    the first of those of --short, not audited, half a minute of a processor\n"
         "  --short    small bounds, each complete, 1 to 2 minutes of a processor (default)\n"
         "  --full     each scenario in larger and larger bounds, until one is not complete in S "
         "seconds\n"
@@ -122,14 +124,21 @@ static const struct scenario *named(const char *name)
 
 static struct options parse(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"scenario", required_argument, NULL, 's'}, {"clients", required_argument, NULL, 'c'},
-        {"faults", required_argument, NULL, 'f'},   {"delay", required_argument, NULL, 'd'},
-        {"waits", required_argument, NULL, 'w'},    {"seconds", required_argument, NULL, 't'},
-        {"states", required_argument, NULL, 'n'},   {"audit", no_argument, NULL, 'a'},
-        {"replay", required_argument, NULL, 'r'},   {"jobs", required_argument, NULL, 'j'},
-        {"short", no_argument, NULL, 'S'},          {"full", no_argument, NULL, 'F'},
-        {"first", no_argument, NULL, '1'},          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"scenario", required_argument, NULL, 's'},
+                                          {"clients", required_argument, NULL, 'c'},
+                                          {"faults", required_argument, NULL, 'f'},
+                                          {"delay", required_argument, NULL, 'd'},
+                                          {"waits", required_argument, NULL, 'w'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"states", required_argument, NULL, 'n'},
+                                          {"audit", no_argument, NULL, 'a'},
+                                          {"replay", required_argument, NULL, 'r'},
+                                          {"jobs", required_argument, NULL, 'j'},
+                                          {"small", no_argument, NULL, 'm'},
+                                          {"short", no_argument, NULL, 'S'},
+                                          {"full", no_argument, NULL, 'F'},
+                                          {"first", no_argument, NULL, '1'},
+                                          {NULL, 0, NULL, 0}};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct options o = {.bounds = {.clients = 2, .delays = ANY},
                         .jobs = processors < 1 ? 1 : (int)processors};
@@ -157,6 +166,8 @@ static struct options parse(int argc, char **argv)
             o.jobs = (int)number(optarg, 1, JOBS_MAX);
         else if (c == 'S')
             o.is_short = true;
+        else if (c == 'm')
+            o.is_small = true;
         else if (c == 'F')
             o.is_full = true;
         else if (c == '1')
@@ -164,7 +175,7 @@ static struct options parse(int argc, char **argv)
         else
             usage();
     }
-    if (optind < argc || (o.path && !o.bounds.scenario) || (o.is_short && o.is_full))
+    if (optind < argc || (o.path && !o.bounds.scenario) || o.is_short + o.is_small + o.is_full > 1)
         usage();
     return o;
 }
@@ -290,7 +301,7 @@ static enum end run_nth(const struct options *o, size_t n)
 {
     if (!o->is_full) {
         struct options each = *o;
-        each.limits.audit = o->limits.audit || n < AUDITED;
+        each.limits.audit = o->limits.audit || (n < AUDITED && !o->is_small);
         return run_line(&each, &shorts[n], shorts[n].scenario);
     }
     const char *name = scenarios[n / 2].name;
@@ -301,7 +312,9 @@ static enum end run_nth(const struct options *o, size_t n)
 
 static int run_all(const struct options *o)
 {
-    size_t count = o->is_full ? 2 * scenario_count : sizeof shorts / sizeof *shorts;
+    size_t count = o->is_full    ? 2 * scenario_count
+                   : o->is_small ? SMALL
+                                 : sizeof shorts / sizeof *shorts;
     int running = 0, wrong_ones = 0, not_complete = 0, complete = 0, status;
     for (size_t n = 0; n < count || running > 0;) {
         if (n < count && running < o->jobs && !(o->first && wrong_ones > 0)) {

@@ -2,7 +2,8 @@
 # shellcheck shell=sh disable=SC2034,SC2086,SC2154
 # For run.sh: the builds, each in a folder of its own, and what of compilers works here.
 
-# Builds in $out/NAME, configured anew as files come and go; only $targets, if there are some.
+# Builds in $out/NAME, configured anew as files come and go; only $targets, if there are some, or what the tests of the suite
+# $built_of need.
 build() # NAME COMPILER [meson options]
 {
     dir=$out/$1 log=$out/$1.log cc=$2
@@ -21,19 +22,27 @@ build() # NAME COMPILER [meson options]
             return 1
         }
     fi
-    run ninja -C "$dir" $targets >"$log" 2>&1 || {
+    if [ -z "$built_of" ]; then
+        run ninja -C "$dir" $targets >"$log" 2>&1
+    else
+        run python3 tests/run/show.py "$dir" 90 ninja -C "$dir" $(python3 tests/run/targets.py "$dir" "$built_of")
+    fi || {
         grep -E -A 12 'FAILED|error|warning' "$log" | head -n 100
         return 1
     }
 }
 
-plain() # the build that is not instrumented
+plain() # the build that is not instrumented; of one suite that runs alone, only what its tests need
 {
+    case $alone in
+    unit | sim | explore | cluster | interop) built_of=$alone ;;
+    esac
     [ "${plain_built:-}" = yes ] || build gcc gcc --werror || {
         fail "the build with gcc"
+        built_of=''
         return 1
     }
-    plain_built=yes
+    built_of='' plain_built=yes
 }
 
 # Can this compiler build with these sanitizers, and does the result run here? The thread sanitizers of

@@ -40,6 +40,16 @@ timed() # SUITE [options]: the suite, with its seconds and results
 "
 }
 
+tell_left_out() # behind the suite quick
+{
+    cat <<'END'
+
+Left out: other compilers, sanitizers and valgrind; what the tarball installs, the commands and programs of the pages; larger
+bounds, 20,000 schedules, models, planted bugs; most of the tests with real servers (cluster, tool, fault, window, curator,
+interop, soak, chaos). `sh tests/run.sh all` runs them, in half an hour; `sh tests/run.sh --help` has the name of each.
+END
+}
+
 finish() # the end of every run; the last line is the plain one
 {
     echo

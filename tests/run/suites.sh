@@ -18,6 +18,7 @@ tests() # BUILD_NAME [options of meson test]
         LSAN_OPTIONS="print_suppressions=0:suppressions=$PWD/tests/lib/lsan.supp" \
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1:log_path=$reports/r" \
         TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:log_path=$reports/r:suppressions=$PWD/tests/lib/tsan.supp" \
+        ${built_of:+python3 tests/run/show.py "$out/$built_of" 80} \
         $personality meson test -C "$dir" --no-rebuild --num-processes "$at_once" --print-errorlogs --logbase "run-$suite" \
         "$@" $slower
     status=$?
@@ -67,6 +68,19 @@ sweep()
         fail "files were left behind: $(ls -A "$work" | head -n 5 | tr '\n' ' ')"
     fi
     rm -rf "$work"
+}
+
+# Before each commit: of the tests those of meson's suite quick, and built only what they need.
+quick() # [options]
+{
+    built_of=quick
+    if build gcc gcc --werror; then
+        passed=$((passed + 1))
+        tests gcc --suite quick "$@"
+    else
+        fail "the build with gcc"
+    fi
+    built_of='' rest='--no-suite quick'
 }
 
 # clang's warnings don't depend on how it builds: what clang-thread needs anyway will do.
@@ -286,7 +300,7 @@ program() # SUITE [options]
     each=$1
     shift
     if [ $# -eq 0 ]; then
-        tests gcc --suite "$each" --verbose ${brief:+--no-suite slow}
+        tests gcc --suite "$each" --verbose ${brief:+--no-suite slow} $rest
         return
     fi
     rm -rf "$work"
@@ -407,8 +421,10 @@ suite() # NAME [options]
     suite=$1
     shift
     case $suite in
+    quick) quick "$@" ;;
     compilers) compilers "$@" ;;
-    house | unit | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
+    unit) [ -n "$rest" ] || { plain && tests gcc --suite unit "$@"; } ;; # all of it is quick
+    house | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" $rest "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
     sim | explore | soak | chaos) program "$suite" "$@" ;;
