@@ -61,6 +61,8 @@ def parse():
     parser.add_argument("--schedules", type=int, help="at most so many are simulated for each")
     parser.add_argument("--explore", action="store_true",
                         help="show the planted bugs of src/core to tests/explore, and to nothing else")
+    parser.add_argument("--quick", action="store_true",
+                        help="show them to what `sh tests/run.sh` runs, and to nothing else; random ones not to servers")
     parser.add_argument("--short", action="store_true", help="do the patches still apply and build?")
     parser.add_argument("--every", type=int, default=1, metavar="N",
                         help="of all patches, which are applied, only each Nth is built; with --short")
@@ -83,6 +85,10 @@ def do_planted(folder, options):
             planted.try_explore(copy, bug)
             print(f"  {bug.name}: {bug.fault or bug.found['explore']}", flush=True)
             return
+        if options.quick:
+            planted.try_quick(copy, bug)
+            print(f"  {bug.name}: {bug.fault or bug.found['quick']}", flush=True)
+            return
         if options.short:
             built = bugs.index(bug) % options.every == 0
             planted.try_short(copy, bug, (options.schedules or 100) if built else 0)
@@ -96,6 +102,8 @@ def do_planted(folder, options):
     in_parallel(folder, options.jobs, in_order, attempt, *(["-Doptimization=0"] if options.short else []))
     if options.explore:
         return planted.report_explore(chosen)
+    if options.quick:
+        return planted.report_quick(chosen)
     passed = planted.report(chosen, options.short or bool(options.planted))
     if options.table:
         print(planted.table(chosen))
@@ -118,7 +126,7 @@ def main():
         if options.random is not None or (wants_both and not options.short):
             mutants = random_mutants.choose(ROOT, options.seed)
             count = 200 if options.random is None else options.random
-            results = random_mutants.Results(mutants, count, options.schedules or 2000)
+            results = random_mutants.Results(mutants, count, options.schedules or 2000, options.quick)
             in_parallel(folder / "random", options.jobs, range(count), results.attempt)
             passed = results.report(HERE / "survivors.txt") and passed
     except tree.Stopped:

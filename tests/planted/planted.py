@@ -7,9 +7,10 @@ import textwrap
 
 from tree import Broken
 
-SUITES = ("unit", "demo", "sim", "cluster", "fault", "explore")
+SUITES = ("unit", "demo", "sim", "cluster", "fault", "explore", "quick")
 LEAST = 25  # planted bugs in all,
 LEAST_BY_SIM = 18  # and of those by the simulation alone
+LEAST_BY_QUICK = 95  # in a hundred, by `sh tests/run.sh`
 LEAST_BY_EXPLORE = 80  # in a hundred of those of the core, by tests/explore
 
 
@@ -66,6 +67,27 @@ def try_explore(tree, bug):
         bug.fault = "does not apply or build: " + str(why)[-400:]
     finally:
         tree.restore()
+
+
+def try_quick(tree, bug):
+    """What `sh tests/run.sh` sees of it."""
+    try:
+        tree.apply(bug.patch, bug.files)
+        bug.found["quick"] = tree.fails_quick() or "-"
+    except Broken as why:
+        bug.fault = "does not apply or build: " + str(why)[-400:]
+    finally:
+        tree.restore()
+
+
+def report_quick(bugs):
+    for bug in bugs:
+        print(f"{bug.name:34} {bug.fault or shorten(bug.found['quick'], 120)}")
+    missed = [bug for bug in bugs if bug.found["quick"] in ("", "-")]
+    for bug in missed:
+        print(f"not seen: {bug.name}: " + ", ".join(["sim"] * bug.by_sim + [" ".join(test) for test in bug.tests]))
+    print(f"{len(bugs)} planted bugs: {len(bugs) - len(missed)} seen by the suite quick")
+    return len(missed) * 100 <= len(bugs) * (100 - LEAST_BY_QUICK) and not any(bug.fault for bug in bugs)
 
 
 def report_explore(bugs):

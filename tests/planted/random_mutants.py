@@ -141,11 +141,20 @@ def choose(root, seed):
 
 
 class Results:
-    def __init__(self, mutants, count, schedules):
+    def __init__(self, mutants, count, schedules, quick):
         self.waiting = iter(mutants)
         self.lock = threading.Lock()
         self.schedules = schedules
+        self.quick = quick
         self.tried = []
+
+    def look(self, tree):
+        unit = tree.fails_unit()
+        if unit:
+            return f"unit {unit}"
+        tree.build("tests/sim/sim")
+        sim = tree.fails_sim(self.schedules)
+        return f"sim {sim[0]}" if sim else None
 
     def attempt(self, tree, number):
         """The next one that compiles."""
@@ -156,12 +165,7 @@ class Results:
                 return
             try:
                 tree.write(mutant.name, mutant.text)
-                unit = tree.fails_unit()
-                sim = None
-                if not unit:
-                    tree.build("tests/sim/sim")
-                    sim = tree.fails_sim(self.schedules)
-                mutant.result = f"unit {unit}" if unit else f"sim {sim[0]}" if sim else ""
+                mutant.result = (tree.fails_quick(False) if self.quick else self.look(tree)) or ""
                 with self.lock:
                     self.tried.append(mutant)
                 print(f"  {number + 1}: {mutant.name}:{mutant.line}: "
@@ -182,7 +186,7 @@ class Results:
                   + as_text(mutant.key(), ""))
         caught = [mutant.result.split()[0] for mutant in self.tried if mutant.result]
         print(f"{len(self.tried)} random mutants: {caught.count('unit')} caught by the unit tests, "
-              f"{caught.count('sim')} by the simulation, {len(survivors)} survive, "
+              f"{caught.count('sim')} by the simulation, {caught.count('explore')} by explore, {len(survivors)} survive, "
               f"{len(new)} of them without a reason")
         return not new
 

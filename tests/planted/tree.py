@@ -15,6 +15,9 @@ UNIT_SECONDS = 120
 SIM_SECONDS = 300
 EXPLORE_SECONDS = 1800
 SERVER_SECONDS = 300
+QUICK_SECONDS = 900
+
+QUICK_SCHEDULES = 8000  # as in tests/sim/meson.build
 
 BUSY_UNIT = ("test-contender", "test-holding", "test-group", "test-permits", "test-query")
 
@@ -129,9 +132,9 @@ class Tree:
             return f"{first}..{first + count - 1}", "it hangs" if status is None else "it crashes"
         return None
 
-    def fails_explore(self):
+    def fails_explore(self, bounds="--short"):
         """The first configuration that goes wrong, and how."""
-        status, output = self.program("tests/explore/explore", "--short", "--jobs", "1", "--first",
+        status, output = self.program("tests/explore/explore", bounds, "--jobs", "1", "--first",
                                       seconds=EXPLORE_SECONDS)
         if status == 0:
             return None
@@ -139,6 +142,35 @@ class Tree:
         if found:
             return ": ".join(" ".join(part.split()) for part in found.groups())
         return "it does not end" if status is None else "it crashes: " + output[-100:]
+
+    def fails_quick(self, with_servers=True):
+        """What of the suite quick goes red, what takes little first; without its house rules, some of which look at lines and
+        need git."""
+        unit = self.fails_unit()
+        if unit:
+            return f"unit {unit}"
+        self.build("tests/sim/sim")
+        sim = self.fails_sim(QUICK_SCHEDULES)
+        if sim:
+            return f"sim {sim[0]}"
+        self.build("tests/explore/explore")
+        found = self.fails_explore("--small")
+        if found:
+            return f"explore {found}"
+        return self.fails_quick_tests() if with_servers else None
+
+    def fails_quick_tests(self):
+        """Those of it that have servers."""
+        _, targets = run(["python3", str(self.root / "tests/run/targets.py"), str(self.build_path), "quick"], BUILD_SECONDS)
+        self.build(*targets.split())
+        with servers:
+            status, output = run(["meson", "test", "-C", str(self.build_path), "--setup", "everything", "--no-rebuild",
+                                  "--num-processes", "4", "-t", "4", "--suite", "quick", "--no-suite", "unit",
+                                  "--no-suite", "sim", "--no-suite", "explore", "--no-suite", "house"], QUICK_SECONDS)
+        if status == 0:
+            return None
+        found = re.findall(r"^ *\d+/\d+ \w+:([\w-]+)\S* / (.*\S) +(?:FAIL|TIMEOUT|ERROR)", output, re.M)
+        return " ".join(found[0]) if found else "it does not end"
 
     def fails_demo(self):
         contention = str(self.build_path / "examples/contention")
