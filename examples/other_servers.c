@@ -44,6 +44,7 @@ static int work(struct zkl_client *client, struct zkl_mutex *mutex)
 int main(int argc, char **argv)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    struct timespec tenth = {0, 100000000};
     struct zkl_client *client;
     struct zkl_mutex *mutex;
     signal(SIGHUP, on_signal);
@@ -62,7 +63,7 @@ int main(int argc, char **argv)
         again = 0;
         if (work(client, mutex))
             return fprintf(stderr, "not held any more\n") > 0;
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+        nanosleep(&tenth, NULL);
     }
     return zkl_mutex_unlock(mutex) || zkl_mutex_free(mutex) || zkl_client_free(client);
 }
