@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 /* PASSING_WAIT_MS: the longest time that a killer may take from one process to another.
- * PASSING_TWICE_MS: from zklock to zklock's group, as timeout(1) does. */
-enum { PASSING_MAX = 64, PASSING_WAIT_MS = 200, PASSING_TWICE_MS = 5 };
+ * PASSING_TWICE_MS: from zklock to zklock's group, as timeout(1) does, on a busy machine. */
+enum { PASSING_MAX = 64, PASSING_WAIT_MS = 200, PASSING_TWICE_MS = 50 };
 
 /* One signal to zklock that has not been passed on yet. */
 struct passing_one {
