@@ -458,6 +458,28 @@ static void what_is_refused_in_words_slows_nothing(void **state)
     script_free(s);
 }
 
+/* Goal: a link that ends while nobody awaits what was out is no sign either way, and what is lost behind the answer that
+ * clears all others is none. Method: a link of use that ends by a withdrawn question; then one that answers a sync, and
+ * loses a look. */
+static void what_nobody_awaits_says_nothing(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/q"});
+    hang_up(s);
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/q"});
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_OK);
+    zkl_opcode_hung_up(&s->core, NULL);
+    zkl_opcode_link_comes(&s->core);
+    assert_int_equal(s->core.suspicions, 1);
+    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_GET, .path = "/q"});
+    hang_up(s);
+    assert_int_equal(s->core.suspicions, 0);
+    script_close(s);
+    script_free(s);
+}
+
 static void lose_syncs(struct script *s, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -549,6 +571,7 @@ int main(void)
         cmocka_unit_test(two_that_are_lost_in_turn_are_found),
         cmocka_unit_test(an_operation_is_not_its_kind),
         cmocka_unit_test(what_is_refused_in_words_slows_nothing),
+        cmocka_unit_test(what_nobody_awaits_says_nothing),
         cmocka_unit_test(only_what_is_used_is_of_use),
         cmocka_unit_test(a_link_that_lasts_is_of_use),
         cmocka_unit_test(what_goes_on_is_not_slow),
