@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# smoke.sh ZKLOCK, with ZKLOCK_SERVERS set.
+# smoke.sh ZKLOCK VERSION, with ZKLOCK_SERVERS set.
 # Goal: each command does what its name says. Method: one line for each, on a server of its own.
 set -eu
 zklock=$1
@@ -31,7 +31,7 @@ ends() # STATUS COMMAND...
     [ "$status" -eq "$expected" ] || wrong "$* ended with $status, not $expected"
 }
 
-says "$("$zklock" --version)" "$zklock" --version
+says "zklock $2" "$zklock" --version
 for command in run status revoke break forget doctor; do
     says "usage: zklock $command" "$zklock" "$command" --help
 done
