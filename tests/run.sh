@@ -65,8 +65,8 @@ proofs       1800  names, queue, window and histogram of src/core by CBMC: every
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
 long         7200  unit, sim, cluster, tool, fault, window, curator, fleet, soak, chaos and examples at full length, the proofs, tls, all of that against an instrumented libzookeeper, and debian
 '
-# Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
-not_in_all='gcc-thread clang-address sanitize tls debian cross distros coverage proofs linear fleet mutants long'
+# Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four. "quick" has all of "unit".
+not_in_all='unit gcc-thread clang-address sanitize tls debian cross distros coverage proofs linear fleet mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.

@@ -57,8 +57,9 @@ def main():
     kept = pathlib.Path(sys.argv[1] + '.seconds')
     shown = Shown(float(kept.read_text() if kept.exists() else sys.argv[2]))
     others = []
-    with open(sys.argv[1] + '.log', 'w', encoding='utf-8') as log, subprocess.Popen(sys.argv[3:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors='replace') as command:
+    with open(sys.argv[1] + '.log', 'w', encoding='utf-8') as log, \
+            subprocess.Popen(sys.argv[3:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors='replace') as command:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: command.terminate())
         for line in command.stdout:

@@ -423,8 +423,7 @@ suite() # NAME [options]
     case $suite in
     quick) quick "$@" ;;
     compilers) compilers "$@" ;;
-    unit) [ -n "$rest" ] || { plain && tests gcc --suite unit "$@"; } ;; # all of it is quick
-    house | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" $rest "$@" ;;
+    house | unit | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" $rest "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
     sim | explore | soak | chaos) program "$suite" "$@" ;;
