@@ -4,14 +4,16 @@
 Goal: JSON, picture and live progress say what happened. Method: the same run told twice is compared: JSON with the
 plain final line, the picture's bars and marks with JSON; progress on a pseudo-terminal and on a pipe."""
 import json
-import os
 import pathlib
-import pty
 import re
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
+
+sys.dont_write_bytecode = True
+
+import terminal
 
 CONTENTION, PART = sys.argv[1:]
 SVG = '{http://www.w3.org/2000/svg}'
@@ -124,19 +126,9 @@ def test_picture(folder):
 
 def on_terminal(*args, **environment):
     """All that a run writes to a pseudo-terminal."""
-    ours, theirs = pty.openpty()
-    run = subprocess.Popen([CONTENTION, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
-                           env={**os.environ, 'TERM': 'xterm', **environment})
-    os.close(theirs)
-    text = b''
-    try:
-        while piece := os.read(ours, 65536):
-            text += piece
-    except OSError:  # Linux says so when the last writer is gone
-        pass
-    os.close(ours)
-    check(run.wait(timeout=10) == 0, f'{args} failed: {text.decode()}')
-    return text.decode()
+    status, text = terminal.run([CONTENTION, *args], **environment)
+    check(status == 0, f'{args} failed: {text}')
+    return text
 
 
 def test_progress(folder):

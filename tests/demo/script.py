@@ -4,12 +4,14 @@
 Goal: nobody waits without knowing how long. Method: the first line that it writes, on a pseudo-terminal, on a pipe, and
 beside JSON on the standard error; and the acts' seconds against what the script says of them."""
 import json
-import os
 import pathlib
-import pty
 import re
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+
+import terminal
 
 ROOT = pathlib.Path(__file__).parents[2]
 DEMO = ['sh', str(ROOT / 'examples/demo.sh')]
@@ -29,19 +31,9 @@ def demo(*args):
 
 
 def on_terminal(*args):
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([*DEMO, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
-                          env={**os.environ, 'TERM': 'xterm'}) as run:
-        os.close(theirs)
-        text = b''
-        try:
-            while piece := os.read(ours, 65536):
-                text += piece
-        except OSError:  # Linux says so when the last writer is gone
-            pass
-        os.close(ours)
-    check(run.returncode == 0, f'on a terminal {args} failed: {text.decode()}')
-    return text.decode().replace('\r\n', '\n')
+    status, text = terminal.run([*DEMO, *args])
+    check(status == 0, f'on a terminal {args} failed: {text}')
+    return text.replace('\r\n', '\n')
 
 
 text = on_terminal(*SHORT)
