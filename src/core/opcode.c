@@ -9,15 +9,15 @@
 #include "feed.h"
 
 #define HUNG_UP_MAX 2
-#define USELESS_FROM 6 /* links in a row: a link can break at any moment, soon after another */
+#define USELESS_FROM 6 /* links in a row: one can break at any moment, soon after another */
 /* What is unknown is tried once more over the first link after this: servers are replaced, and two
  * links can break for another reason. */
 #define LEARNED_NS (600 * INT64_C(1000000000))
 
 /* A heartbeat is the first to be sent over each new link, and the first to be lost with it: so one
- * that was answered clears transactions for good. Where there is another way than an operation a
- * mistake costs little, and the next server may be one that does not know it: those are cleared
- * for a link. */
+ * that was answered clears transactions for good, and as nothing takes their place, as many links
+ * are asked as for a useless one. Where there is another way than an operation a mistake costs
+ * little, and the next server may be one that does not know it: those are cleared for a link. */
 
 static const char *const unknown_why[ZKL_OPCODES] = {
     [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",
@@ -129,6 +129,11 @@ static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
     suspect_nothing(core);
 }
 
+static unsigned hung_up_max(int opcode)
+{
+    return opcode == ZKL_OPCODE_MULTI ? USELESS_FROM : HUNG_UP_MAX;
+}
+
 void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
 {
     enum zkl_opcode opcode = slot ? slot->opcode : ZKL_OPCODE_OTHER;
@@ -138,7 +143,7 @@ void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
         return;
     core->is_blamed = true; /* those that were sent after it are not asked */
     slot->doubted |= 1u << opcode;
-    if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX)
+    if (++core->opcodes[opcode].hung_up >= hung_up_max(opcode))
         learn(core, opcode);
 }
 
@@ -146,7 +151,7 @@ static void try_once_more(struct zkl_core *core)
 {
     for (int opcode = 0; opcode < ZKL_OPCODES; opcode++) {
         if (core->opcodes[opcode].unknown)
-            core->opcodes[opcode].hung_up = HUNG_UP_MAX - 1;
+            core->opcodes[opcode].hung_up = hung_up_max(opcode) - 1;
         core->opcodes[opcode].unknown = false;
     }
 }
