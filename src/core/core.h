@@ -396,9 +396,9 @@ struct zkl_core {
     bool is_blamed;          /* of the last link that broke, what was out first is known, */
     bool is_suspected;       /* and what was out but for keepalives: */
     bool is_useful;          /* something was answered over this link */
-    uint32_t suspects;       /* bits: these requests, none of which was ever answered, */
+    uint32_t suspects;       /* bits: these requests, none of which was answered since, */
     unsigned suspicions;     /* over so many links in a row */
-    uint32_t answered_kinds; /* bits: of these requests one was answered, ever */
+    uint32_t answered_kinds; /* bits: of these requests one was answered over this link */
     size_t chroot_length;    /* set by the driver: it is part of each path there */
     struct zkl_due *due[ZKL_DUE_KINDS];  /* what to check when the event is over */
     struct zkl_local_queue *timed_turns; /* those with a time to be checked, */

@@ -88,9 +88,9 @@ static uint32_t bit_of(const struct zkl_pending *slot)
     return 1u << (is_own ? ZKL_REQUEST_KINDS + (int)slot->opcode : (int)slot->kind);
 }
 
-/* Whatever it is: a link is of no use that ends by a request that was never answered, as those
- * before it, be it the same or another. But a kind that this client had an answer to was lost with
- * its link, and did not end it. */
+/* Whatever it is: a link is of no use that ends by a request that it never answered, as those
+ * before it, be it the same or another. But a kind that was answered over this link did not end
+ * it: it was lost with it. */
 static void suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
     if (core->is_suspected || !slot || slot->kind == ZKL_REQ_KEEPALIVE ||
@@ -113,7 +113,7 @@ static void suspect_nothing(struct zkl_core *core)
 static bool lasts(const struct zkl_core *core)
 {
     int64_t age_ns = core->now.boot_ns - core->session.proof.settled_boot;
-    return zkl_core_connected(core) && age_ns >= zkl_session_timeout_ns(&core->session);
+    return age_ns >= zkl_session_timeout_ns(&core->session);
 }
 
 static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
@@ -165,6 +165,7 @@ void zkl_opcode_link_comes(struct zkl_core *core)
 void zkl_opcode_link_up(struct zkl_core *core)
 {
     core->is_blamed = core->is_suspected = core->is_useful = false;
+    core->answered_kinds = 0;
     for (int opcode = 0; opcode < ZKL_OPCODES; opcode++)
         core->opcodes[opcode].answered = false;
     if (core->now.mono_ns - core->learned_mono_ns >= LEARNED_NS)
@@ -173,11 +174,14 @@ void zkl_opcode_link_up(struct zkl_core *core)
 
 void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot)
 {
-    for (int opcode = 0; slot->doubted != 0 && opcode < ZKL_OPCODES; opcode++) {
+    if (slot->doubted == 0)
+        return;
+    for (int opcode = 0; opcode < ZKL_OPCODES; opcode++) {
         if (slot->doubted & 1u << opcode)
             core->opcodes[opcode].hung_up = 0;
     }
     slot->doubted = 0;
+    suspect_nothing(core); /* the link that lost its answer was of use */
 }
 
 bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,

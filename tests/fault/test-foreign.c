@@ -169,11 +169,12 @@ static void a_server_that_says_so(void **state)
     16              /* one a second is allowed, and these to find out; a storm has ten a second */
 #define TOLD_FROM 6 /* as many links in a row tell what it is */
 #define NEVER_A_SESSION 0x7e57
+#define HOWS 6 /* two that resume a session or not, by three ways not to know an operation */
 
 struct form {
-    bool resumes, says_so;
-    enum proxy_op op; /* that it does not know */
-    bool in_vain;     /* nothing takes its place */
+    bool resumes, says_so, later; /* it knows the operation at first, and hangs up on it then */
+    enum proxy_op op;             /* that it does not know */
+    bool in_vain;                 /* nothing takes its place */
 };
 
 /* In a process of its own, with a server of its own in front of the real one, as all forms are tried together. */
@@ -191,8 +192,8 @@ static __attribute__((noreturn, format(printf, 3, 4))) void wrong(const struct s
 {
     va_list args;
 
-    fprintf(stderr, "%s: %d: resumes %d, says so %d, op %d: ", __FILE__, line, s->form.resumes,
-            s->form.says_so, (int)s->form.op);
+    fprintf(stderr, "%s: %d: resumes %d, says so %d, later %d, op %d: ", __FILE__, line,
+            s->form.resumes, s->form.says_so, s->form.later, (int)s->form.op);
     va_start(args, text);
     vfprintf(stderr, text, args);
     va_end(args);
@@ -358,12 +359,17 @@ static __attribute__((noreturn)) void try_form(struct form form, int number)
     snprintf(s.path, sizeof s.path, "/standin%d", number);
     must_be(&s, proxy_start(&s.proxy, zks_host(), zks_port(server, 0)) == 0, "proxy");
     proxy_set_hook(s.proxy, be_standin, &s.form);
-    if (!form.says_so)
+    if (!form.says_so && !form.later)
         proxy_hang_up_on(s.proxy, form.op);
     struct zkl_client_options options =
         fault_client_options(proxy_address(s.proxy), STANDIN_SESSION_MS);
     s.began_ms = net_now_ms();
     must_be(&s, zkl_client_open(&s.client, &options) == 0, "%s", zkl_error_detail());
+    if (form.later) {
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            kinds[i](&s, CALL_MS);
+        proxy_hang_up_on(s.proxy, form.op);
+    }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         kinds[i](&s, ms);
         check_connects(&s);
@@ -389,14 +395,14 @@ static void the_standin_is_not_stormed(void **state)
                {PROXY_MULTI, true},
                {PROXY_SYNC, true},
                {PROXY_CHILDREN2, true}};
-    pid_t children[4 * sizeof ops / sizeof *ops];
+    pid_t children[HOWS * sizeof ops / sizeof *ops];
     size_t n = 0;
     int failed = 0, status;
 
     (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        for (int how = 0; how < 4; how++) {
-            struct form form = {how & 1, how & 2, ops[i].op, ops[i].in_vain};
+        for (int how = 0; how < HOWS; how++) {
+            struct form form = {how & 1, how / 2 == 1, how / 2 == 2, ops[i].op, ops[i].in_vain};
             children[n] = fork();
             assert_true(children[n] >= 0);
             if (children[n] == 0)
