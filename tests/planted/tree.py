@@ -165,7 +165,7 @@ class Tree:
         self.build(*targets.split())
         with servers:
             status, output = run(["meson", "test", "-C", str(self.build_path), "--setup", "everything", "--no-rebuild",
-                                  "--num-processes", "4", "-t", "4", "--suite", "quick", "--no-suite", "unit",
+                                  "--num-processes", "4", "-t", "4", "--maxfail", "1", "--suite", "quick", "--no-suite", "unit",
                                   "--no-suite", "sim", "--no-suite", "explore", "--no-suite", "house"], QUICK_SECONDS)
         if status == 0:
             return None
