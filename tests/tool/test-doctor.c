@@ -2,6 +2,7 @@
 /* zklock doctor: each thing that can be wrong is found where it is, and nowhere else. */
 #include "peek.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -341,6 +342,56 @@ static void waits_at_different_times_are_no_circle(void **state)
     proxy_stop(proxy);
 }
 
+/* --- what a session owns ----------------------------------------------------------------------- */
+
+#define NEAR_THE_EDGE                                                                              \
+    1572825 /* bytes: three quarters of what servers can read of a session's end */
+
+/* Own nodes in this queue, as many as are wanted or as stay below these bytes. The server counts a path with the 4 bytes
+ * of its length, from its own root on. */
+static size_t own_below(struct wire *session, const char *root, size_t bytes, size_t *owned)
+{
+    char asked[600], node[600];
+    size_t count = 0;
+
+    snprintf(asked, sizeof asked, "%s/_c_01234567-89ab-4def-8123-456789abcdef-" LOCKED, root);
+    for (size_t each = 4 + strlen(asked) + 10; *owned + each <= bytes; *owned += each, count++)
+        check_ok(
+            wire_create(session, asked, "owner", WIRE_EPHEMERAL_SEQUENTIAL, node, sizeof node));
+    return count;
+}
+
+/* Goal: a session that owns so much that its end comes near to what servers can read is named, with what it owns at all
+ * paths together, and from a chroot as well; with a node less it is not. */
+static void a_session_that_owns_much_is_named(void **state)
+{
+    char root[500], words[256], below[128];
+    struct wire *session = NULL;
+    size_t owned = 0, count = 0;
+
+    (void)state;
+    check_ok(wire_open(&session, zks_host(), zks_port(server, 0), WAIT_MS));
+    check_ok(wire_create(raw, "/owned", "", WIRE_PERSISTENT, NULL, 0));
+    for (int i = 1; i <= 2; i++) {
+        snprintf(root, sizeof root, "/owned/%0*d", (int)sizeof root - 8, i);
+        check_ok(wire_create(raw, root, "", WIRE_PERSISTENT, NULL, 0));
+        count += own_below(session, root, NEAR_THE_EDGE / 2 * (size_t)i, &owned);
+    }
+    tool_check(0, "2 locks, 0 problems\n", "doctor", "/owned");
+    count += own_below(session, root, owned + sizeof root + 100, &owned);
+    check_num(owned, >=, NEAR_THE_EDGE);
+    snprintf(
+        words, sizeof words,
+        "problem: session 0x%" PRIx64 " owns %zu nodes of locks with %zu bytes of paths: if it "
+        "ends with more than 2097102, servers with the usual jute.maxbuffer do not start again",
+        (uint64_t)wire_session(session), count, owned);
+    tool_check(1, words, "doctor", "/owned");
+    tool_check(1, "2 locks, 1 problem\n", "doctor", "/owned");
+    snprintf(below, sizeof below, "%s/owned", zks_connect_string(server));
+    tool_check(1, words, "doctor", "--servers", below, "/");
+    wire_close(session);
+}
+
 /* --- numbers ----------------------------------------------------------------------------------- */
 
 static void set_counters(void)
@@ -395,6 +446,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nested_runs_are_one),
         cmocka_unit_test(a_writer_waits_for_all_readers),
         cmocka_unit_test(waits_at_different_times_are_no_circle),
+        cmocka_unit_test(a_session_that_owns_much_is_named),
         cmocka_unit_test(numbers_that_run_out_are_found),
     };
 
