@@ -673,6 +673,29 @@ static void a_hold_that_cannot_be_proved_stays_suspect(void **state)
     script_free(s);
 }
 
+/* Goal: a node that may not be read, and then may again, proves no more than before. Method: the check of the only hold
+ * is denied once, and then is not. */
+static void a_node_that_can_be_read_again_proves_nothing(void **state)
+{
+    struct script *s = script_elsewhere();
+    (void)state;
+    script_hold(s, "/r", 7);
+    script_at(s, 375);
+    script_forget(s);
+    script_reply(s, ZKL_REQ_HEARTBEAT,
+                 (struct zkl_reply){.answer = ZKL_ANSWER_NOAUTH, .failed_check = 0});
+    script_at(s, 750);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_at(s, 1125);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_expect(s, "  #1 SUSPECT (unchecked)\n"
+                     "  > heartbeat /r/G1-0000000007\n"
+                     "  > heartbeat /r/G1-0000000007\n");
+    script_unlock(s, 1);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
 /* Goal: what no server confirms is in doubt, as no window shows that the hold was whole; the answer
  * to the delete shows it here as well. */
 static void an_unlock_that_nothing_proves_is_in_doubt(void **state)
@@ -750,6 +773,7 @@ int main(void)
         cmocka_unit_test(close_ends_waits_and_loses_holds),
         cmocka_unit_test(a_refused_credential_ends_waits_and_holds),
         cmocka_unit_test(a_hold_that_cannot_be_proved_stays_suspect),
+        cmocka_unit_test(a_node_that_can_be_read_again_proves_nothing),
         cmocka_unit_test(an_unlock_that_nothing_proves_is_in_doubt),
         cmocka_unit_test(a_lease_ends_without_a_proof),
     };
