@@ -87,3 +87,51 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
     if (!step_with_lock_request(&s))
         step_from_grant_on(&s);
 }
+
+static unsigned bit(enum zkl_count count, bool is)
+{
+    return (unsigned)is << count;
+}
+
+/* Heartbeats are sent for it if its node may be checked. */
+static unsigned with_heartbeats(const struct zkl_contender_machine *m)
+{
+    return bit(m->unchecked ? ZKL_COUNT_UNCHECKED : ZKL_COUNT_HEARTBEATS, true);
+}
+
+static unsigned as_a_holder(const struct zkl_contender_machine *m)
+{
+    bool is_proved_soon = m->suspect && !m->unchecked && !m->unprovable;
+    return with_heartbeats(m) | bit(ZKL_COUNT_WINDOW_LIMITED, !m->suspect) |
+           bit(ZKL_COUNT_AWAITS_PROOF, is_proved_soon);
+}
+
+static unsigned by_state(const struct zkl_contender_machine *m)
+{
+    switch ((int)m->state) {
+    case ZKL_CONTENDER_WAITING:
+        return bit(ZKL_COUNT_WAITS, true) | (zkl_contender_is_next(m) ? with_heartbeats(m) : 0);
+    case ZKL_CONTENDER_CONFIRMING:
+        return bit(ZKL_COUNT_AWAITS_PROOF, true) | with_heartbeats(m);
+    case ZKL_CONTENDER_EXHAUSTED:
+        return bit(ZKL_COUNT_WAITS, !m->on_server);
+    case ZKL_CONTENDER_HOLDING:
+        return as_a_holder(m);
+    case ZKL_CONTENDER_LOSTHOLD:
+        return bit(ZKL_COUNT_RETRIES, m->on_server && !m->delete_out);
+    case ZKL_CONTENDER_RELEASING:
+        return bit(ZKL_COUNT_WINDOW_LIMITED, true);
+    case ZKL_CONTENDER_LEAVING:
+        return bit(ZKL_COUNT_RETRIES, !m->create_out && !m->list_out && !m->delete_out);
+    default:
+        return 0;
+    }
+}
+
+unsigned zkl_contender_counts(const struct zkl_contender_machine *m)
+{
+    bool is_here = m->state >= ZKL_CONTENDER_QUEUEING && m->state <= ZKL_CONTENDER_HOLDING;
+    bool may_own = m->create_out || m->on_server || m->maybe_on_server;
+    return by_state(m) | bit(ZKL_COUNT_HERE, is_here) |
+           bit(ZKL_COUNT_OWNS, may_own && m->state != ZKL_CONTENDER_ENDED);
+}

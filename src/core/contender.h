@@ -332,52 +332,33 @@ void zkl_contender_name_downgraded(const struct zkl_contender_machine *m, char *
 /* From now on the hold ends at end_boot_ns; false: it has ended already. */
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns);
 
-/* --- what the rest of the core asks of a contender, at every step: inline -------------------- */
+/* What the rest of the core asks of a contender after each step, and counts. */
+enum zkl_count {
+    ZKL_COUNT_HERE, /* it has a node, or will have one, and has not begun to give it up */
+    /* The session owns its node, or may: the create was sent or is about to be, or its answer was
+     * lost. ENDED: nothing more can be done about it. */
+    ZKL_COUNT_OWNS,
+    ZKL_COUNT_HEARTBEATS,     /* they are sent for it */
+    ZKL_COUNT_UNCHECKED,      /* its node is tried now and then, whether it may be checked again */
+    ZKL_COUNT_WAITS,          /* for something outside; queries count, too */
+    ZKL_COUNT_AWAITS_PROOF,   /* a proof of the session would help it */
+    ZKL_COUNT_WINDOW_LIMITED, /* it must be notified when the window ends */
+    /* Something remains to delete and nothing is under way: it waits for the link, or its request
+     * could not be sent for want of memory. */
+    ZKL_COUNT_RETRIES,
+    ZKL_COUNTS
+};
 
-/* It has a node, or will have one, and has not begun to give it up. */
-static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
-{
-    return m->state >= ZKL_CONTENDER_QUEUEING && m->state <= ZKL_CONTENDER_HOLDING;
-}
+/* A bit for each that it counts for. */
+unsigned zkl_contender_counts(const struct zkl_contender_machine *m);
+
+/* --- what the rest of the core asks of a contender, at every step: inline -------------------- */
 
 /* WAITING: only one contender is before us; a contender that waits for a permit has the inner
  * mutex. */
 static inline bool zkl_contender_is_next(const struct zkl_contender_machine *m)
 {
     return m->before <= 1;
-}
-
-/* The session owns its node, or may: the create was sent or is about to be, or its answer was lost.
- * ENDED: nothing more can be done about it. */
-static inline bool zkl_contender_may_own(const struct zkl_contender_machine *m)
-{
-    return m->state != ZKL_CONTENDER_ENDED && (m->create_out || m->on_server || m->maybe_on_server);
-}
-
-/* Heartbeats would be sent for it, if its node may be checked. */
-static inline bool zkl_contender_wants_heartbeats(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_CONTENDER_HOLDING || m->state == ZKL_CONTENDER_CONFIRMING ||
-           (m->state == ZKL_CONTENDER_WAITING && zkl_contender_is_next(m));
-}
-
-/* Heartbeats are sent for it. */
-static inline bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
-{
-    return zkl_contender_wants_heartbeats(m) && !m->unchecked;
-}
-
-/* Its node is tried now and then, whether it may be checked again. */
-static inline bool zkl_contender_is_unchecked(const struct zkl_contender_machine *m)
-{
-    return zkl_contender_wants_heartbeats(m) && m->unchecked;
-}
-
-/* For something outside. */
-static inline bool zkl_contender_waits(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_CONTENDER_WAITING ||
-           (m->state == ZKL_CONTENDER_EXHAUSTED && !m->on_server);
 }
 
 /* The watch on its own node. */
@@ -391,29 +372,6 @@ static inline bool zkl_contender_may_stay(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked &&
            m->lease_end_boot == 0;
-}
-
-/* A proof of the session would help it. */
-static inline bool zkl_contender_awaits_proof(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_CONTENDER_CONFIRMING ||
-           (m->state == ZKL_CONTENDER_HOLDING && m->suspect && !m->unchecked && !m->unprovable);
-}
-
-/* Limited by the window's end. */
-static inline bool zkl_contender_is_window_limited(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_CONTENDER_RELEASING ||
-           (m->state == ZKL_CONTENDER_HOLDING && !m->suspect);
-}
-
-/* Something remains to delete and nothing is under way: it waits for the link, or its request could
- * not be sent for want of memory. */
-static inline bool zkl_contender_needs_retry(const struct zkl_contender_machine *m)
-{
-    return (m->state == ZKL_CONTENDER_LEAVING && !m->create_out && !m->list_out &&
-            !m->delete_out) ||
-           (m->state == ZKL_CONTENDER_LOSTHOLD && m->on_server && !m->delete_out);
 }
 
 /* A try that waits for the release of a node that may have no holder. */

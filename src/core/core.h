@@ -195,6 +195,7 @@ struct zkl_contender {
     struct zkl_contender_machine machine;
     struct zkl_contender *next, *prev; /* in the core's queue of contenders, oldest first */
     uint64_t number;                   /* for traces */
+    unsigned counted;                  /* what it counts for since its last step, as bits */
     size_t node_bytes;                 /* see ephemerals.h */
     uint64_t heartbeat_serial;         /* the heartbeat that checks our node last, and where */
     size_t heartbeat_index;
@@ -218,6 +219,11 @@ struct zkl_contender {
      * reason is known. */
     struct zkl_contender *heir, *heir_of;
 };
+
+static inline bool zkl_contender_counts_for(const struct zkl_contender *c, enum zkl_count count)
+{
+    return c->counted >> count & 1;
+}
 
 /* What a client knows of the children of a path that it makes nodes at by transactions: batch.c. */
 struct zkl_children_view {
@@ -355,13 +361,7 @@ struct zkl_core {
     uint64_t last_id, last_watch, last_number;
     uint64_t link; /* a number for each time that it was made or broke */
     bool forgets;  /* the ended session, at this moment; the driver's handle is still that one's */
-    /* How many contenders ... */
-    size_t need_window;    /* ... want heartbeats */
-    size_t unchecked;      /* ... have a node that the server does not let us check */
-    size_t waiting;        /* ... wait for something outside; queries too */
-    size_t awaits_proof;   /* ... wait for a proof of the session */
-    size_t window_limited; /* ... must be notified when the window ends */
-    size_t needs_retry;    /* ... leave, with nothing under way */
+    size_t counts[ZKL_COUNTS]; /* how many contenders */
     int64_t lease_boot; /* when the first lease ends, or before; CLOCK_BOOTTIME, INT64_MAX: none */
     struct zkl_contender *first, *last;
     struct zkl_query *queries;

@@ -126,10 +126,8 @@ void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply)
     bool is_ok = reply->answer == ZKL_ANSWER_OK;
     if (reply->answer == ZKL_ANSWER_LINK)
         zkl_proof_handed_back(proof, reply->stamp);
-    else if (zkl_proof_answered(proof, core->now.boot_ns, reply->stamp, is_ok) &&
-             core->awaits_proof > 0)
-        zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_PROVED},
-                          zkl_contender_awaits_proof);
+    else if (zkl_proof_answered(proof, core->now.boot_ns, reply->stamp, is_ok))
+        zkl_core_feed_counted(core, ZKL_EV_PROVED, ZKL_COUNT_AWAITS_PROOF);
 }
 
 /* Curator's Revoker writes this; it counts wherever it is first seen, by the arming of the watch or

@@ -290,30 +290,16 @@ static struct zkl_contender *take_heir(struct zkl_contender *c)
 
 /* --- feeding ------------------------------------------------------------- */
 
-static void adjust_by(size_t *number, size_t by, bool joins)
+/* It joins the numbers that it counts for, or leaves them. */
+static void count(struct zkl_core *core, const struct zkl_contender *c, bool joins)
 {
-    *number = joins ? *number + by : *number - by;
-}
-
-static void adjust(size_t *number, bool counts, bool joins)
-{
-    adjust_by(number, counts, joins);
-}
-
-/* It joins the numbers that its state counts for, or leaves them. */
-static void count(struct zkl_core *core, struct zkl_contender *c, bool joins)
-{
-    const struct zkl_contender_machine *m = &c->machine;
-    if (zkl_contender_may_own(m))
-        adjust_by(&core->ephemeral_bytes, c->node_bytes, joins);
-    if (c->machine.asked.unlisted)
-        adjust(&c->machine.asked.unlisted->live_count, zkl_contender_is_here(m), joins);
-    adjust(&core->need_window, zkl_contender_needs_window(m), joins);
-    adjust(&core->unchecked, zkl_contender_is_unchecked(m), joins);
-    adjust(&core->waiting, zkl_contender_waits(m), joins);
-    adjust(&core->awaits_proof, zkl_contender_awaits_proof(m), joins);
-    adjust(&core->window_limited, zkl_contender_is_window_limited(m), joins);
-    adjust(&core->needs_retry, zkl_contender_needs_retry(m), joins);
+    size_t one = joins ? 1 : -(size_t)1;
+    for (unsigned i = 0; i < ZKL_COUNTS; i++)
+        core->counts[i] += one * (c->counted >> i & 1);
+    if (zkl_contender_counts_for(c, ZKL_COUNT_OWNS))
+        core->ephemeral_bytes += one * c->node_bytes;
+    if (c->machine.asked.unlisted && zkl_contender_counts_for(c, ZKL_COUNT_HERE))
+        c->machine.asked.unlisted->live_count += one;
 }
 
 /* It had a node, or may have, and by this event gives up on it: only a missing right ends that
@@ -322,7 +308,7 @@ static void count_left(struct zkl_core *core, const struct zkl_contender *c,
                        const struct zkl_event *event)
 {
     if (event->answer == ZKL_ANSWER_NOAUTH && event->type != ZKL_EV_CREATED &&
-        !zkl_contender_may_own(&c->machine))
+        !zkl_contender_counts_for(c, ZKL_COUNT_OWNS))
         zkl_ephemerals_leave(core, c);
 }
 
@@ -338,12 +324,13 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.timeout_ns = zkl_session_timeout_ns(&core->session);
     event.again_mono_ns = core->again_mono_ns;
     count(core, c, false);
-    bool was_there = c->machine.on_server, owned = zkl_contender_may_own(&c->machine);
+    bool was_there = c->machine.on_server, owned = zkl_contender_counts_for(c, ZKL_COUNT_OWNS);
     bool has_room = owned && (was_there || !c->machine.may_be_late);
     event.full = !has_room && zkl_ephemerals_are_full(core, c);
     event.unlisted =
         zkl_unlisted_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
+    c->counted = zkl_contender_counts(&c->machine);
     count(core, c, true);
     if (owned)
         count_left(core, c, &event);
@@ -395,6 +382,16 @@ void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
         next = c->next;
         if (!want || want(&c->machine))
             zkl_core_feed(core, c, event);
+    }
+}
+
+void zkl_core_feed_counted(struct zkl_core *core, enum zkl_event_type type, enum zkl_count count)
+{
+    struct zkl_contender *next;
+    for (struct zkl_contender *c = core->first; c && core->counts[count] > 0; c = next) {
+        next = c->next;
+        if (zkl_contender_counts_for(c, count))
+            zkl_core_feed_type(core, c, type);
     }
 }
 

@@ -17,20 +17,15 @@
 
 /* --- sending ------------------------------------------------------------ */
 
-static bool wants_heartbeats(const struct zkl_contender_machine *m)
-{
-    return zkl_contender_needs_window(m) && m->on_server;
-}
-
 /* The contenders that this one checks: in turn, if there are more than it can carry. */
 static size_t choose_checked(struct zkl_core *core, const struct zkl_heartbeat *heartbeat,
-                             bool (*want)(const struct zkl_contender_machine *m),
-                             struct zkl_contender **chosen)
+                             enum zkl_count count, struct zkl_contender **chosen)
 {
     size_t n = 0, max = ZKL_HEARTBEAT_CHECKS_MAX;
     for (int pass = 0; pass < 2 && n < max; pass++) {
         for (struct zkl_contender *c = core->first; c && n < max; c = c->next) {
-            if ((c->number > heartbeat->round) == (pass == 0) && want(&c->machine))
+            if ((c->number > heartbeat->round) == (pass == 0) &&
+                zkl_contender_counts_for(c, count) && c->machine.on_server)
                 chosen[n++] = c;
         }
     }
@@ -73,7 +68,7 @@ static void send_heartbeats(struct zkl_core *core)
 {
     struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
     struct zkl_heartbeat *heartbeat = core->heartbeats;
-    size_t n = choose_checked(core, heartbeat, wants_heartbeats, chosen),
+    size_t n = choose_checked(core, heartbeat, ZKL_COUNT_HEARTBEATS, chosen),
            shared_list = share_of(core, n);
     core->heartbeat_wanted = false;
     heartbeat->round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
@@ -85,7 +80,7 @@ static void send_heartbeats(struct zkl_core *core)
 static void send_recheck(struct zkl_core *core)
 {
     struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
-    size_t n = choose_checked(core, &core->recheck, zkl_contender_is_unchecked, chosen);
+    size_t n = choose_checked(core, &core->recheck, ZKL_COUNT_UNCHECKED, chosen);
     send(core, &core->recheck, chosen, n);
 }
 
@@ -98,8 +93,9 @@ static void put_recheck_off(struct zkl_core *core)
 
 static bool is_checked_by(const struct zkl_contender *c, const struct zkl_heartbeat *heartbeat)
 {
-    return c->heartbeat_serial == heartbeat->serial &&
-           (wants_heartbeats(&c->machine) || zkl_contender_is_unchecked(&c->machine));
+    unsigned either = 1u << ZKL_COUNT_HEARTBEATS | 1u << ZKL_COUNT_UNCHECKED;
+    return c->heartbeat_serial == heartbeat->serial && (c->counted & either) &&
+           c->machine.on_server;
 }
 
 /* The parts before the one to blame succeeded; the server did not execute those behind it. */
@@ -110,7 +106,7 @@ static void feed_checked(struct zkl_core *core, const struct zkl_heartbeat *hear
     for (struct zkl_contender *c = core->first; c; c = next) {
         next = c->next;
         if (is_checked_by(c, heartbeat) && c->heartbeat_index < failed &&
-            zkl_contender_is_unchecked(&c->machine))
+            zkl_contender_counts_for(c, ZKL_COUNT_UNCHECKED))
             zkl_core_feed_type(core, c, ZKL_EV_CHECKED);
     }
 }
@@ -132,7 +128,7 @@ static struct zkl_contender *find_blamed(struct zkl_core *core,
 static void blame(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
     bool gone = reply->answer == ZKL_ANSWER_NONODE;
-    if (core->unchecked == 0)
+    if (core->counts[ZKL_COUNT_UNCHECKED] == 0)
         put_recheck_off(core);
     zkl_core_feed(core, c,
                   (struct zkl_event){.type = gone ? ZKL_EV_NODE_GONE : ZKL_EV_UNCHECKED,
@@ -191,18 +187,20 @@ static bool is_out(const struct zkl_core *core)
 /* INT64_MAX: none is wanted now. */
 static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 {
-    if (core->need_window == 0 || !zkl_core_connected(core) || is_out(core))
+    if (core->counts[ZKL_COUNT_HEARTBEATS] == 0 || !zkl_core_connected(core) || is_out(core))
         return INT64_MAX;
     const struct zkl_proof *proof = &core->session.proof;
     int64_t due = zkl_proof_heartbeat_due(proof);
-    int64_t enough = core->awaits_proof > 0 ? zkl_proof_enough_at(proof, now.boot_ns) : INT64_MAX;
+    int64_t enough = core->counts[ZKL_COUNT_AWAITS_PROOF] > 0
+                         ? zkl_proof_enough_at(proof, now.boot_ns)
+                         : INT64_MAX;
     due = core->heartbeat_wanted ? now.mono_ns : zkl_time_mono(now, due < enough ? due : enough);
     return due > core->heartbeat_hold_off ? due : core->heartbeat_hold_off;
 }
 
 static int64_t recheck_at(const struct zkl_core *core)
 {
-    bool none = core->unchecked == 0 || core->recheck.pending.id != 0;
+    bool none = core->counts[ZKL_COUNT_UNCHECKED] == 0 || core->recheck.pending.id != 0;
     return none || !zkl_core_connected(core) ? INT64_MAX : core->recheck_mono_ns;
 }
 

@@ -63,7 +63,7 @@ static void leave(struct zkl_core *core, struct zkl_query *q)
     *(q->prev ? &q->prev->next : &core->queries) = q->next;
     if (q->next)
         q->next->prev = q->prev;
-    core->waiting--;
+    core->counts[ZKL_COUNT_WAITS]--;
 }
 
 static void end(struct zkl_core *core, struct zkl_query *q, int code, const struct zkl_reply *reply)
@@ -89,7 +89,7 @@ void zkl_query_begin(struct zkl_core *core, struct zkl_query *q)
     if (q->next)
         q->next->prev = q;
     core->queries = q;
-    core->waiting++;
+    core->counts[ZKL_COUNT_WAITS]++;
     if (core->session.state == ZKL_SESSION_FAILED)
         end(core, q, ZKL_EAUTH, NULL);
     else if (core->session.state == ZKL_SESSION_CLOSED)

@@ -62,8 +62,8 @@ static int64_t part_of_timeout(const struct zkl_core *core, int part)
 static int64_t keepalive_interval(const struct zkl_core *core)
 {
     size_t own = (core->keepalive.id != 0) + (core->watched_read.id != 0);
-    bool is_awaiting = core->waiting > 0 || core->pending_count > own;
-    int64_t interval = part_of_timeout(core, core->need_window > 0 ? 16 : 4);
+    bool is_awaiting = core->counts[ZKL_COUNT_WAITS] > 0 || core->pending_count > own;
+    int64_t interval = part_of_timeout(core, core->counts[ZKL_COUNT_HEARTBEATS] > 0 ? 16 : 4);
     return is_awaiting ? earlier(interval, ZKL_KEEPALIVE_MS * MS) : interval;
 }
 
@@ -142,7 +142,8 @@ static void send_keepalive(struct zkl_core *core)
 /* INT64_MAX: nothing is left to be sent again. */
 static int64_t retry_at(const struct zkl_core *core)
 {
-    bool none = core->needs_retry == 0 && core->removals_due == 0 && core->parked == 0;
+    bool none =
+        core->counts[ZKL_COUNT_RETRIES] == 0 && core->removals_due == 0 && core->parked == 0;
     if (!zkl_core_connected(core) || none)
         return INT64_MAX;
     return core->last_retry_mono_ns + ZKL_RETRY_MS * MS;
@@ -152,7 +153,7 @@ static void retry(struct zkl_core *core)
 {
     core->last_retry_mono_ns = core->now.mono_ns;
     zkl_watch_retry(core);
-    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, zkl_contender_needs_retry);
+    zkl_core_feed_counted(core, ZKL_EV_LINK_UP, ZKL_COUNT_RETRIES);
     zkl_query_retry(core);
 }
 
@@ -201,9 +202,8 @@ static bool window_ended(const struct zkl_core *core)
 void zkl_timers_timer(struct zkl_core *core)
 {
     struct zkl_time now = core->now;
-    if (core->window_limited > 0 && window_ended(core))
-        zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_WINDOW_ENDED},
-                          zkl_contender_is_window_limited);
+    if (core->counts[ZKL_COUNT_WINDOW_LIMITED] > 0 && window_ended(core))
+        zkl_core_feed_counted(core, ZKL_EV_WINDOW_ENDED, ZKL_COUNT_WINDOW_LIMITED);
     if (now.boot_ns >= core->lease_boot)
         end_leases(core);
     zkl_heartbeat_timer(core);
@@ -236,7 +236,7 @@ int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
                              earlier(leader_check_at(core), zkl_leftovers_next(core))));
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, zkl_time_mono(now, core->lease_boot));
-    if (core->window_limited > 0)
+    if (core->counts[ZKL_COUNT_WINDOW_LIMITED] > 0)
         at = earlier(at, zkl_time_mono(now, zkl_session_window_end(&core->session)));
     return at;
 }

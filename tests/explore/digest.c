@@ -387,7 +387,7 @@ static void times(const struct zkl_core *core)
     struct zkl_time now = now_of(d.w);
     due_boot(core->lease_boot);
     due_mono(core->heartbeat_hold_off);
-    if (core->unchecked > 0)
+    if (core->counts[ZKL_COUNT_UNCHECKED] > 0)
         due_mono(core->recheck_mono_ns);
     mono(core->last_send_mono_ns);
     mono(core->looked_mono_ns); /* whatever is watched: it counts as soon as something is */

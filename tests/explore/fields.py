@@ -21,8 +21,7 @@ UNUSED = 'no schedule of this suite sets it'
 STRUCTS = {
     'zkl_core': ('k core k->opcodes[i]', {
         'port': CONSTANT, 'tracer': CONSTANT, 'now': PASSING, 'last_id': COUNTER, 'last_watch': COUNTER,
-        'last_number': COUNTER, 'forgets': PASSING, 'need_window': DERIVED, 'waiting': DERIVED, 'awaits_proof': DERIVED,
-        'window_limited': DERIVED, 'needs_retry': DERIVED, 'last': PLACES, 'parked': DERIVED, 'pending': DERIVED,
+        'last_number': COUNTER, 'forgets': PASSING, 'last': PLACES, 'parked': DERIVED, 'pending': DERIVED,
         'pending_count': DERIVED, 'refused': PASSING, 'watch_bytes': DERIVED, 'watch_bytes_max': CONSTANT,
         'ephemeral_bytes': DERIVED, 'ephemeral_bytes_left': DERIVED, 'ephemeral_bytes_max': CONSTANT,
         'sharing': PASSING, 'share_round': PASSING, 'shares': DERIVED, 'share_from': CONSTANT,
@@ -40,7 +39,7 @@ STRUCTS = {
     'zkl_watch': ('watch w', {'armed_version': 'what the server has, as it would have fired', 'owner': FIGURES}),
     'zkl_shared_list': ('o->shared_list', {'leader': PASSING, 'round': PASSING, 'out': DERIVED}),
     'zkl_heartbeat': ('b', {}),
-    'zkl_contender': ('o s', {'prev': PLACES, 'node_bytes': CONSTANT}),
+    'zkl_contender': ('o s', {'prev': PLACES, 'counted': DERIVED, 'node_bytes': CONSTANT}),
     'zkl_contender_machine': ('m', {'unprovable': CONSTANT}),
     'zkl_lock_request': ('m->asked o->machine.asked', {'data': CONSTANT, 'lease_ns': CONSTANT, 'downgrade_from': CONSTANT}),
     'zkl_naming': ('m->asked.naming', {'names': CONSTANT, 'name': CONSTANT}),

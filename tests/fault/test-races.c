@@ -305,7 +305,8 @@ static bool holds_one_and_is_next_for_another(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
     const struct zkl_core *core = &client->driver->core;
-    bool settled = core->need_window == 2 && core->awaits_proof == 0;
+    bool settled =
+        core->counts[ZKL_COUNT_HEARTBEATS] == 2 && core->counts[ZKL_COUNT_AWAITS_PROOF] == 0;
     zkl_driver_unlock(client->driver);
     return settled;
 }
@@ -313,7 +314,7 @@ static bool holds_one_and_is_next_for_another(struct zkl_client *client)
 static size_t unchecked(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
-    size_t count = client->driver->core.unchecked;
+    size_t count = client->driver->core.counts[ZKL_COUNT_UNCHECKED];
     zkl_driver_unlock(client->driver);
     return count;
 }

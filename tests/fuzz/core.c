@@ -143,19 +143,14 @@ static size_t count_watches(const struct zkl_core *core)
 
 static void check_contenders(const struct zkl_core *core, size_t questions)
 {
-    size_t window = 0, waiting = questions, awaits_proof = 0, window_limited = 0, needs_retry = 0;
+    size_t counts[ZKL_COUNTS] = {[ZKL_COUNT_WAITS] = questions};
     for (const struct zkl_contender *c = core->first; c; c = c->next) {
         const struct zkl_contender_machine *m = &c->machine;
         must(m->state != ZKL_CONTENDER_ENDED && (c->next ? c->next->prev == c : core->last == c));
-        window += zkl_contender_needs_window(m);
-        waiting += zkl_contender_waits(m);
-        awaits_proof += zkl_contender_awaits_proof(m);
-        window_limited += zkl_contender_is_window_limited(m);
-        needs_retry += zkl_contender_needs_retry(m);
+        for (unsigned i = 0; i < ZKL_COUNTS; i++)
+            counts[i] += zkl_contender_counts(m) >> i & 1;
     }
-    must(window == core->need_window && waiting == core->waiting);
-    must(awaits_proof == core->awaits_proof && window_limited == core->window_limited &&
-         needs_retry == core->needs_retry);
+    must(memcmp(counts, core->counts, sizeof counts) == 0);
 }
 
 static void check_all(struct stream *s)

@@ -379,7 +379,7 @@ static void check_leftovers(const struct proc *p)
         const struct zkl_contender_machine *m = &c->machine;
         bool leaves = m->state == ZKL_CONTENDER_LEAVING || m->state == ZKL_CONTENDER_LOSTHOLD;
         bool busy = m->create_out || m->list_out || m->delete_out;
-        must(!leaves || !m->on_server || busy || p->core.needs_retry > 0);
+        must(!leaves || !m->on_server || busy || p->core.counts[ZKL_COUNT_RETRIES] > 0);
     }
 }
 
@@ -395,26 +395,25 @@ static void check_pending(const struct proc *p)
 
 static void check_counts(const struct proc *p)
 {
-    size_t window = 0, waiting = 0, unchecked = 0, owned = p->core.ephemeral_bytes_left;
+    size_t counts[ZKL_COUNTS] = {[ZKL_COUNT_WAITS] = queries_out(p)};
+    size_t owned = p->core.ephemeral_bytes_left;
     for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
-        window += zkl_contender_needs_window(&c->machine);
-        unchecked += zkl_contender_is_unchecked(&c->machine);
+        must(c->counted == zkl_contender_counts(&c->machine));
+        for (unsigned i = 0; i < ZKL_COUNTS; i++)
+            counts[i] += c->counted >> i & 1;
         for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++) {
             const struct zkl_heartbeat *heartbeat = &p->core.heartbeats[i];
             if (heartbeat->pending.id != 0 && c->heartbeat_serial == heartbeat->serial)
                 must(!c->machine.unchecked); /* it would fail all others */
         }
-        waiting += zkl_contender_waits(&c->machine);
-        owned += zkl_contender_may_own(&c->machine) ? c->node_bytes : 0;
+        owned += zkl_contender_counts_for(c, ZKL_COUNT_OWNS) ? c->node_bytes : 0;
         must(c->machine.state != ZKL_CONTENDER_ENDED);
         check_predecessor(p, c);
     }
     for (const struct zkl_leftover *l = p->core.leftovers.first; l; l = l->next)
         owned += l->bytes;
-    must(window == p->core.need_window);
+    must(memcmp(counts, p->core.counts, sizeof counts) == 0);
     must(owned == p->core.ephemeral_bytes && owned <= p->core.ephemeral_bytes_max);
-    must(unchecked == p->core.unchecked);
-    must(waiting + queries_out(p) == p->core.waiting);
     must(!p->core.refused);
 }
 
@@ -432,7 +431,7 @@ void check_opening(struct proc *p)
 static void check_proof(struct proc *p)
 {
     int64_t now_ms = p->world->fake.now_ms;
-    if (!p->world->calm || !proc_is_awake(p) || p->core.need_window == 0 ||
+    if (!p->world->calm || !proc_is_awake(p) || p->core.counts[ZKL_COUNT_HEARTBEATS] == 0 ||
         !zkl_session_connected(&p->core.session))
         p->unproved_ms = now_ms;
     int64_t timeout_ns = zkl_session_timeout_ns(&p->core.session);

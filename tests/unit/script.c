@@ -282,11 +282,8 @@ struct script *script_connected(void)
 void script_free(struct script *s)
 {
     assert_null(s->core.first);
-    assert_int_equal(s->core.need_window, 0);
-    assert_int_equal(s->core.unchecked, 0);
-    assert_int_equal(s->core.waiting, 0);
-    assert_int_equal(s->core.awaits_proof, 0);
-    assert_int_equal(s->core.window_limited, 0);
+    for (int i = 0; i < ZKL_COUNTS; i++)
+        assert_int_equal(s->core.counts[i], 0);
     assert_int_equal(s->core.parked, 0);
     assert_null(s->core.refused);
     zkl_core_fini(&s->core);

@@ -343,7 +343,7 @@ static void walk_one(struct walk *w)
     if (!choose(w))
         return;
     w->ev.connected = w->connected;
-    w->ev.full = !zkl_contender_may_own(&w->m) && fake_chance(&w->prng, 8);
+    w->ev.full = !(zkl_contender_counts(&w->m) & 1u << ZKL_COUNT_OWNS) && fake_chance(&w->prng, 8);
     w->from = w->m.state;
     zkl_contender_step(&w->m, &w->ev, &w->actions, &tracer);
     check_step(w);
