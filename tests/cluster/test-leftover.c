@@ -21,6 +21,7 @@
 #define FLAT_BYTES (getenv("GLIBC_TUNABLES") ? 16 * 1024 : 256 * 1024)
 /* What the waits of all WORKERS can have under way on a warm server. */
 #define FLAT_BUSY (16 * WORKERS)
+#define STANDS_STILL (-1000)
 #define FLAT_WATCHES (4 * WORKERS) /* two for each, and some whose removal is on its way */
 
 /* --- the holder ------------------------------------------------------------------------------- */
@@ -98,11 +99,32 @@ static int wait_for_cancel(struct worker *w, struct zkl_mutex *mutex)
     return rc;
 }
 
+static size_t count_contenders(const struct scene *s)
+{
+    struct zkl_driver *d = s->client->driver;
+
+    zkl_driver_lock(d);
+    size_t n = contenders_of(&d->core);
+    zkl_driver_unlock(d);
+    return n;
+}
+
+/* A wait that has ended leaves its contender until the server has answered. So a slow server has the threads wait for
+ * it, which a contender that never ends lets them do in vain. */
+static bool may_go_on(const struct worker *w)
+{
+    return wait_until(count_contenders(w->scene) <= FLAT_BUSY - WORKERS, WAIT_MS);
+}
+
 static void *work(void *arg)
 {
     struct worker *w = arg;
 
     for (int i = 0; i < w->count; i++) {
+        if (!may_go_on(w)) {
+            w->wrong = STANDS_STILL;
+            break;
+        }
         int rc = w->wait(w, w->scene->mutexes[rand_r(&w->seed) % PATHS]);
         if (rc != w->expected)
             w->wrong = rc;
