@@ -221,7 +221,10 @@ static void the_guard_is_killed_while_zklock_waits(void **state)
     begin(&s, "10", "stubborn");
     struct tool tool = tool_run("run", s.path, "--", WORK, s.worked.name, "1");
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    check_ok(kill(tool_guard(&tool), SIGKILL));
+    pid_t guard = tool_guard(&tool);
+    check_num(guard, >, 0);
+    check_ok(kill(guard, SIGKILL));
+    check_wait(is_gone(guard), WAIT_MS); /* else zklock may have the lock first */
     check_ok(kill(atomic_load(&s.worked.shared->pid), SIGKILL));
     check_num(tool_signal(&s.tool), ==, SIGKILL);
     check_num(tool_status(&tool), ==, 71);
