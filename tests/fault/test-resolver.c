@@ -135,37 +135,14 @@ int __wrap_zookeeper_interest(zhandle_t *handle, int *fd, int *interest, struct 
 
 /* --- how late ---------------------------------------------------------------------------------- */
 
-/* A thread that does nothing but naps: how late the machine is by itself. */
-static atomic_bool witness_ends;
-static atomic_llong witness_late_ms;
-
-static void *witness_main(void *unused)
-{
-    (void)unused;
-    while (!witness_ends) {
-        int64_t start_ms = net_now_ms();
-        net_nap_ms(5);
-        int64_t late_ms = net_now_ms() - start_ms - 5;
-        if (late_ms > witness_late_ms)
-            witness_late_ms = late_ms;
-    }
-    return NULL;
-}
-
-/* 100 ms, and what the machine adds, in the full length; in short so much that no machine is too busy for it,
- * and well below what the resolver takes. */
-static int64_t latest_ms(void)
-{
-    return test_length(100, 2500) + 2 * witness_late_ms;
-}
-
-/* The call must take ms, and not much more. */
+/* The call must take ms, and not much more: 100 ms in the full length; in short so much that no machine is too busy
+ * for it, and well below what the resolver takes. */
 #define in_time(ms, call)                                                                          \
     ({                                                                                             \
-        int64_t start_ms_ = net_now_ms();                                                          \
+        lag_begin();                                                                               \
         int rc_ = (call);                                                                          \
-        int64_t late_ms_ = net_now_ms() - start_ms_ - (ms);                                        \
-        if (late_ms_ > latest_ms())                                                                \
+        int64_t late_ms_ = lag_end_ms() - (ms);                                                    \
+        if (late_ms_ > test_length(100, 2500))                                                     \
             fail_msg("%s: %lld ms late", #call, (long long)late_ms_);                              \
         if (late_ms_ > worst_ms)                                                                   \
             worst_ms = late_ms_;                                                                   \
@@ -212,8 +189,6 @@ static void check_deadlines(struct zkl_client *client, struct zkl_mutex *mutex)
 
 /* --- a test's surroundings ---------------------------------------------------------------------- */
 
-static pthread_t witness;
-
 static int set_up(void **state)
 {
     (void)state;
@@ -222,19 +197,14 @@ static int set_up(void **state)
     hurry = false;
     looks = 0;
     worst_ms = 0;
-    witness_ends = false;
-    witness_late_ms = 0;
-    return pthread_create(&witness, NULL, witness_main, NULL) == 0 ? 0 : -1;
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    witness_ends = true;
-    pthread_join(witness, NULL);
     hurry = true;
-    print_message("    %lld ms late at most, the machine by itself %lld ms\n", (long long)worst_ms,
-                  (long long)witness_late_ms);
+    print_message("    %lld ms late at most\n", (long long)worst_ms);
     check_num(strangers, ==, 0);
     return wait_until(looking == 0, WAIT_MS) ? 0 : -1;
 }

@@ -12,16 +12,18 @@
 
 #include <cmocka.h>
 
+#include "lag.h"
 #include "net.h"
 
-/* True as soon as the condition is, false if it is not after ms. For conditions that have no
- * signal. */
+/* True as soon as the condition is, false if it is not after ms, of which a busy machine has more: lag.h. For
+ * conditions that have no signal. */
 #define wait_until(condition, ms)                                                                  \
     ({                                                                                             \
-        int64_t wait_end_ms_ = net_now_ms() + (ms);                                                \
+        int64_t wait_ns_ = (ms)*INT64_C(1000000);                                                  \
+        struct lag wait_lag_ = lag_of_now();                                                       \
         bool wait_true_ = (condition);                                                             \
-        while (!wait_true_ && net_now_ms() < wait_end_ms_) {                                       \
-            net_nap_ms(2);                                                                         \
+        while (!wait_true_ && wait_lag_.counted_ns < wait_ns_) {                                   \
+            lag_nap(&wait_lag_, wait_lag_.counted_ns > wait_ns_ / 8); /* costs no short wait */    \
             wait_true_ = (condition);                                                              \
         }                                                                                          \
         wait_true_;                                                                                \
