@@ -15,7 +15,8 @@ struct bench {
     struct zkl_mutex *rival;
     struct wire *wire;
     struct actor *actor;
-    struct told told; /* for a callback, if the test sets one */
+    struct zkl_cancel *cancel; /* for the actor, if the test makes one */
+    struct told told;          /* for a callback, if the test sets one */
 };
 
 /* For the set-up of a test: *state is the bench. path is "/TOP/NAME", and stays valid. 0. */

@@ -220,6 +220,17 @@ void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *
     check_wait(fault_calls(client) == 0, left);
 }
 
+void fault_check_window_ends(struct zkl_mutex *mutex, int64_t end_ms)
+{
+    for (;;) {
+        int64_t before_ms = net_now_ms(), left_ms = zkl_mutex_window_ms(mutex);
+        if (left_ms == 0)
+            return;
+        check_num(before_ms + left_ms, <=, end_ms);
+        net_nap_ms(1);
+    }
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 static void *actor_main(void *arg)

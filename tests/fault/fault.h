@@ -59,6 +59,8 @@ size_t fault_watches(struct zkl_client *client);    /* except those on paths of 
 
 /* A fresh path for each test: "/NAME". A raw client that looks at node 0. */
 struct wire *fault_wire(void);
+/* Wait until the window has ended. It must never reach past end_ms, however late the test reads it. */
+void fault_check_window_ends(struct zkl_mutex *mutex, int64_t end_ms);
 /* Within ms nothing is left below path, and the client has no contender, call or watch. */
 void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *path, int ms);
 /* Children of path; 0 if it is not there. */

@@ -174,8 +174,7 @@ enum way { CLOSE, CLOSE_AT_ONCE, FREE, WAYS };
 /* confirmed: the server can answer. */
 static void close_client(struct bench *b, enum way way, bool confirmed)
 {
-    int64_t start_ms = net_now_ms();
-
+    lag_begin();
     if (way == CLOSE)
         check_num(zkl_client_close(b->client, WAIT_MS), ==, confirmed ? 0 : ZKL_ETIMEDOUT);
     else if (way == CLOSE_AT_ONCE)
@@ -183,7 +182,7 @@ static void close_client(struct bench *b, enum way way, bool confirmed)
     else
         check_ok(zkl_client_free(b->client));
     /* Free may wait 10 s, but libzookeeper gives a silent server 1.5 s, after a drain. */
-    check_num(net_now_ms() - start_ms, <, way == CLOSE_AT_ONCE ? SOON_MS : 5000);
+    check_num(lag_end_ms(), <, way == CLOSE_AT_ONCE ? SOON_MS : 5000);
 }
 
 /* The mutex is freed before its client or after it, but never used after the client was. */
@@ -279,7 +278,6 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
 {
     struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), SESSION_MS);
     int threads = fault_threads();
-    int64_t start_ms;
 
     options.connect_timeout_ms = 0;
     check_ok(zkl_client_open(&b->client, &options));
@@ -287,10 +285,10 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
     actor_begin(b->actor, act_lock, b->mutex, NULL);
     check_wait(fault_contenders(b->client) == 1, WAIT_MS);
     check_num(zkl_client_get_state(b->client), ==, ZKL_CLIENT_CONNECTING);
-    start_ms = net_now_ms();
+    lag_begin();
     int rc = zkl_client_close(b->client, timeout_ms);
+    check_num(lag_end_ms(), <, timeout_ms == 0 ? SOON_MS : 5000);
     check_true(rc == 0 || (timeout_ms == 0 && rc == ZKL_ETIMEDOUT));
-    check_num(net_now_ms() - start_ms, <, timeout_ms == 0 ? SOON_MS : 5000);
     check_num(actor_end(b->actor, SOON_MS), ==, ZKL_ECLOSED);
     check_ok(zkl_client_free(b->client));
     check_ok(zkl_mutex_free(b->mutex));

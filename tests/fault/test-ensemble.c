@@ -141,9 +141,9 @@ static void leader_without_followers_proves_nothing(void **state)
         pause_node(follower(leader, 1));
         int64_t start_ms = net_now_ms();
         check_ok(wire_sync(w, "/")); /* answered, by a leader without followers */
-        check_num(zkl_mutex_still_held(h.mutex, 1), ==, 1);
-        check_wait(zkl_mutex_still_held(h.mutex, 0) == 0, WAIT_MS);
-        check_num(net_now_ms() - start_ms, <=, SESSION_MS * 15 / 16 + 100);
+        bool is_held = zkl_mutex_still_held(h.mutex, 1) == 1;
+        check_true(is_held || net_now_ms() - start_ms > SESSION_MS / 4);
+        fault_check_window_ends(h.mutex, start_ms + SESSION_MS * 15 / 16);
         check_ok(wire_exists(w, path, NULL));
         check_wait(h.told.suspect > 0, WAIT_MS);
         if (links_lost(&h) == 0) /* a busy machine may be too late for that */
@@ -230,8 +230,7 @@ static void client_of_a_lonely_follower_is_unproved_in_time(void **state)
     pause_node(leader);
     int64_t start_ms = net_now_ms();
     check_ok(wire_exists(w, "/lonely", NULL)); /* it still answers reads */
-    check_wait(zkl_mutex_still_held(h.mutex, 0) == 0, WAIT_MS);
-    check_num(net_now_ms() - start_ms, <=, SESSION_MS * 15 / 16 + 100);
+    fault_check_window_ends(h.mutex, start_ms + SESSION_MS * 15 / 16);
     check_num(h.told.lost, ==, 0);
     check_ok(proxy_refuse(h.proxy, true));
     proxy_cut(h.proxy);
