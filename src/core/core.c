@@ -146,6 +146,7 @@ static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot
 static void enter(struct zkl_core *core, struct zkl_time now)
 {
     core->now = now;
+    core->changed = true;
 }
 
 static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kind kind)

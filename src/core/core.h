@@ -357,6 +357,7 @@ struct zkl_core {
     struct zkl_port *port;
     struct zkl_session session;
     struct zkl_time now; /* of the event being handled */
+    bool changed;        /* perhaps, since the driver looked last */
     struct zkl_tracer tracer;
     uint64_t last_id, last_watch, last_number;
     uint64_t link; /* a number for each time that it was made or broke */

@@ -91,8 +91,7 @@ int64_t zkl_driver_next_timeout(const struct zkl_driver *d, struct zkl_time now)
     return d->due_ns < at ? d->due_ns : at;
 }
 
-/* At each release of the mutex: publish the values that others read without it, and the service
- * thread's timer. */
+/* The values that others read without the mutex. */
 static void publish(struct zkl_driver *d)
 {
     atomic_store_explicit(&d->window_end_boot, zkl_session_proved_until(&d->core.session),
@@ -102,8 +101,19 @@ static void publish(struct zkl_driver *d)
     int64_t fresh = zkl_proof_fresh_until(&d->core.session.proof);
     if (fresh != atomic_load_explicit(&d->fresh_until_boot, memory_order_relaxed))
         atomic_store(&d->fresh_until_boot, fresh);
+}
+
+/* At each release of the mutex: what the core has changed, and the service thread's timer. */
+static void tell_others(struct zkl_driver *d)
+{
+    int64_t at = d->due_ns;
+    if (d->core.changed) {
+        publish(d);
+        at = zkl_driver_next_timeout(d, d->core.now);
+    }
+    d->core.changed = false;
     /* Not for less than its resolution: the two clocks of one time are not read at one instant. */
-    if (d->service_until != 0 && zkl_driver_next_timeout(d, d->core.now) < d->service_until - MS)
+    if (d->service_until != 0 && at < d->service_until - MS)
         zkl_driver_kick(d);
 }
 
@@ -115,7 +125,7 @@ void zkl_driver_unlock(struct zkl_driver *d)
     do {
         size_t n = take_wakers(d, taken, WAKERS_AT_ONCE);
         run_tasks(d);
-        publish(d);
+        tell_others(d);
         more = d->wakers != NULL;
         has_mutex(d, NULL);
         pthread_mutex_unlock(&d->mu);
