@@ -19,7 +19,7 @@
 
 #define CYCLES 1000
 #define LONG_MS 600000 /* nothing ends by itself */
-#define AT_ONCE_MS 2000
+#define AT_ONCE_MS 5000
 #define THREADS 8
 
 struct user {

@@ -14,7 +14,7 @@
 
 #define CYCLES 1000
 #define LONG_MS 600000  /* nothing ends by itself */
-#define AT_ONCE_MS 2000 /* of what must not wait for any timeout */
+#define AT_ONCE_MS 5000 /* of what must not wait for any timeout */
 
 static struct zkl_mutex *retained(struct zkl_client *client, const char *path, int64_t retain_ms)
 {

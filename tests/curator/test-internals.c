@@ -108,9 +108,9 @@ static void a_list_that_fails_leaves_no_node(void **state)
     check_ok(wire_delete_tree(raw, cluster_at(path)));
 }
 
-static int lock_for_a_second(void *mutex)
+static int lock_for_some_seconds(void *mutex)
 {
-    return zkl_mutex_lock_for(mutex, 1000);
+    return zkl_mutex_lock_for(mutex, 3000);
 }
 
 /* Goal: the server stops while the list is on its way, and the session ends. The call says what
@@ -126,7 +126,7 @@ static void what_went_wrong_first_is_what_is_said(void **state)
     (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     check_ok(proxy_hold_reply(expiring_proxy(expiring), PROXY_CHILDREN, 1));
-    actor_begin(actor, lock_for_a_second, mutex);
+    actor_begin(actor, lock_for_some_seconds, mutex);
     check_ok(proxy_wait_held(expiring_proxy(expiring), WAIT_MS));
     check_num(cluster_children(path), ==, 1);
     server_down();

@@ -19,7 +19,7 @@
 #define CLASS_PATH                                                                                 \
     JARS "curator-recipes.jar:" JARS "curator-framework.jar:" JARS "curator-client.jar:" JARS      \
          "zookeeper.jar:" JARS "slf4j-simple.jar"
-#define START_MS 60000
+#define START_MS 180000
 #define END_MS 10000
 #define WORKERS_MAX 16
 
