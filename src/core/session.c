@@ -106,21 +106,19 @@ static int64_t longest_pause_ns(const struct zkl_session *s)
     return third_ns > PAUSE_MIN_NS ? third_ns : PAUSE_MIN_NS;
 }
 
-static void lengthen_pause(struct zkl_session *s)
+static int64_t longer(const struct zkl_session *s, int64_t pause_ns)
 {
-    int64_t most = longest_pause_ns(s);
-    s->pause_ns = s->pause_ns == 0 ? PAUSE_MIN_NS : 2 * s->pause_ns;
-    if (s->pause_ns > most)
-        s->pause_ns = most;
+    int64_t most = longest_pause_ns(s), next = pause_ns == 0 ? PAUSE_MIN_NS : 2 * pause_ns;
+    return next < most ? next : most;
 }
 
 /* Servers count sessions, so their ids differ in their last bits: this makes them differ in the
  * first ones. */
-static int64_t jittered_ns(const struct step *step)
+static int64_t jittered_ns(const struct step *step, int64_t pause_ns)
 {
     uint64_t seed = (uint64_t)step->s->id ^ (uint64_t)step->ev->now.mono_ns;
     uint64_t part = seed * UINT64_C(0x9e3779b97f4a7c15) >> 54; /* of 1024 */
-    return step->s->pause_ns + (step->s->is_exact ? 0 : step->s->pause_ns / 4096 * (int64_t)part);
+    return pause_ns + (step->s->is_exact ? 0 : pause_ns / 4096 * (int64_t)part);
 }
 
 /* One of ZooKeeper's lives for its timeout at least, be it while this machine sleeps, unless its
@@ -136,11 +134,8 @@ static unsigned next_session(struct step *step, unsigned flags, const char *why)
     struct zkl_session *s = step->s;
     struct zkl_time now = step->ev->now, born = s->id != 0 ? s->born : now;
     bool at_once = ended_at_once(s, now.boot_ns - born.boot_ns);
-    if (at_once)
-        lengthen_pause(s);
-    else
-        s->pause_ns = 0;
-    int64_t next_ns = born.mono_ns + jittered_ns(step);
+    s->pause_ns = at_once ? longer(s, s->pause_ns) : 0;
+    int64_t next_ns = born.mono_ns + jittered_ns(step, s->pause_ns);
     bool waits = next_ns > now.mono_ns;
     flags |= waits ? ZKL_SA_DROP_HANDLE : ZKL_SA_REPLACE_HANDLE;
     start_over(step, flags, at_once ? "ended at once" : why);
@@ -149,12 +144,26 @@ static unsigned next_session(struct step *step, unsigned flags, const char *why)
     return flags;
 }
 
-/* The link is up, but its requests would end it as those before it. Small reads keep it. */
+static unsigned use_link(struct step *step, unsigned flags)
+{
+    step->s->waits = false;
+    step->s->use_mono_ns = 0;
+    return flags | ZKL_SA_LINK_UP;
+}
+
+/* The link is up, but its requests would end it as those before it. Small reads keep it. A pause is
+ * one for all links that come and go in it: they may be good, and short. */
 static unsigned use_later(struct step *step, unsigned flags)
 {
-    lengthen_pause(step->s);
-    step->s->waits = true;
-    step->s->timer_mono_ns = step->ev->now.mono_ns + jittered_ns(step);
+    struct zkl_session *s = step->s;
+    if (s->use_mono_ns == 0) {
+        s->link_pause_ns = longer(s, s->link_pause_ns);
+        s->use_mono_ns = step->ev->now.mono_ns + jittered_ns(step, s->link_pause_ns);
+    }
+    if (step->ev->now.mono_ns >= s->use_mono_ns)
+        return use_link(step, flags);
+    s->waits = true;
+    s->timer_mono_ns = s->use_mono_ns;
     return flags;
 }
 
@@ -174,8 +183,10 @@ static unsigned connected(struct step *step, const struct zkl_session_event *up,
     zkl_proof_link_up(&step->s->proof, step->ev->now.boot_ns, up->opened_boot_ns, up->first);
     set_timer(step, -1);
     move(step, ZKL_SESSION_CONNECTED, why);
+    if (!step->s->useless)
+        step->s->link_pause_ns = 0;
     bool later = step->s->useless && !is_new; /* a new one has waited */
-    return later ? use_later(step, flags) : flags | ZKL_SA_LINK_UP;
+    return later ? use_later(step, flags) : use_link(step, flags);
 }
 
 /* libzookeeper returns the timeout that a server announced last, which need not be over the link of
@@ -306,10 +317,8 @@ static unsigned on_timer(struct step *step)
         return ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE;
     if (step->s->state == ZKL_SESSION_STARTING)
         return ZKL_SA_REPLACE_HANDLE;
-    if (step->s->state == ZKL_SESSION_CONNECTED) {
-        step->s->waits = false;
-        return ZKL_SA_LINK_UP;
-    }
+    if (step->s->state == ZKL_SESSION_CONNECTED)
+        return use_link(step, 0);
     assert(step->s->state == ZKL_SESSION_PROBED); /* no other state has a timer */
     return adopt_probe(step, "server does not know the session");
 }

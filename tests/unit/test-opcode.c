@@ -523,6 +523,30 @@ static void only_what_is_used_is_of_use(void **state)
     script_free(s);
 }
 
+/* Goal: links that are shorter than a pause are used when it is over, and the next pause is a first one again once
+ * they were of use. Method: each lives for 300 ms, in which nothing is sent; then a question is answered. */
+static void short_links_are_used_after_the_pause(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    for (int episode = 0; episode < 2; episode++) {
+        lose_syncs(s, 6);
+        script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/q"});
+        int64_t began_ms = s->now_ms;
+        while (s->request_count == 0) {
+            assert_true(s->now_ms - began_ms <= 1260);
+            script_at(s, s->now_ms + 300);
+            if (s->request_count == 0)
+                hang_up(s);
+        }
+        script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+        hang_up(s);
+        assert_false(s->core.session.waits);
+    }
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: nothing is said or done about a server that lacks an operation where another one has taken its place, although
  * nobody asks for the operation any more. Method: a link of a session's timeout, with keepalives. */
 static void a_link_that_lasts_is_of_use(void **state)
@@ -580,6 +604,7 @@ int main(void)
         cmocka_unit_test(what_is_refused_in_words_slows_nothing),
         cmocka_unit_test(what_nobody_awaits_says_nothing),
         cmocka_unit_test(only_what_is_used_is_of_use),
+        cmocka_unit_test(short_links_are_used_after_the_pause),
         cmocka_unit_test(a_link_that_lasts_is_of_use),
         cmocka_unit_test(what_goes_on_is_not_slow),
     };
