@@ -393,7 +393,6 @@ struct zkl_core {
     struct zkl_group_commit group_commit;
     struct zkl_leftovers leftovers;
     int64_t learned_mono_ns; /* when that was learned last */
-    bool knows_transactions; /* one was answered */
     bool is_blamed;          /* of the last link that broke, what was out first is known, */
     bool is_suspected;       /* and what was out but for keepalives: */
     bool is_useful;          /* something was answered over this link */

@@ -14,10 +14,10 @@
  * links can break for another reason. */
 #define LEARNED_NS (600 * INT64_C(1000000000))
 
-/* A heartbeat is the first to be sent over each new link, and the first to be lost with it: so one
- * that was answered clears transactions for good, and as nothing takes their place, as many links
- * are asked as for a useless one. Where there is another way than an operation a mistake costs
- * little, and the next server may be one that does not know it: those are cleared for a link. */
+/* A heartbeat is the first to be sent over each new link, and the first to be lost with it; and
+ * nothing takes the place of transactions: so no broken link is a sign that they are unknown, and
+ * the server's word alone is. Where there is another way than an operation a mistake costs little,
+ * and the next server may be one that does not know it: those are cleared for a link. */
 
 static const char *const unknown_why[ZKL_OPCODES] = {
     [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",
@@ -65,17 +65,17 @@ static void learn(struct zkl_core *core, enum zkl_opcode opcode)
                                             .why = unknown_why[opcode]});
 }
 
-/* Without the others there is another way, or at least a sentence. */
+/* Without the others there is another way. */
 static bool is_indispensable(enum zkl_opcode opcode)
 {
-    return opcode == ZKL_OPCODE_OTHER || opcode == ZKL_OPCODE_CHILDREN2;
+    return opcode == ZKL_OPCODE_OTHER || opcode == ZKL_OPCODE_CHILDREN2 ||
+           opcode == ZKL_OPCODE_MULTI;
 }
 
 /* A request that was answered over this link did not break it. */
 static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
 {
-    bool is_known = opcode == ZKL_OPCODE_MULTI && core->knows_transactions;
-    return !is_indispensable(opcode) && !is_known && !core->opcodes[opcode].answered &&
+    return !is_indispensable(opcode) && !core->opcodes[opcode].answered &&
            !core->opcodes[opcode].unknown;
 }
 
@@ -129,11 +129,6 @@ static void clear_suspect(struct zkl_core *core, const struct zkl_pending *slot)
     suspect_nothing(core);
 }
 
-static unsigned hung_up_max(int opcode)
-{
-    return opcode == ZKL_OPCODE_MULTI ? USELESS_FROM : HUNG_UP_MAX;
-}
-
 void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
 {
     enum zkl_opcode opcode = slot ? slot->opcode : ZKL_OPCODE_OTHER;
@@ -143,7 +138,7 @@ void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
         return;
     core->is_blamed = true; /* those that were sent after it are not asked */
     slot->doubted |= 1u << opcode;
-    if (++core->opcodes[opcode].hung_up >= hung_up_max(opcode))
+    if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX)
         learn(core, opcode);
 }
 
@@ -151,7 +146,7 @@ static void try_once_more(struct zkl_core *core)
 {
     for (int opcode = 0; opcode < ZKL_OPCODES; opcode++) {
         if (core->opcodes[opcode].unknown)
-            core->opcodes[opcode].hung_up = hung_up_max(opcode) - 1;
+            core->opcodes[opcode].hung_up = HUNG_UP_MAX - 1;
         core->opcodes[opcode].unknown = false;
     }
 }
@@ -188,19 +183,17 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
                          enum zkl_answer answer)
 {
     enum zkl_opcode opcode = slot->opcode;
-    bool known = answer != ZKL_ANSWER_UNIMPLEMENTED;
+    bool known = answer != ZKL_ANSWER_UNIMPLEMENTED, has_other_way = !is_indispensable(opcode);
     core->opcodes[opcode].hung_up = 0;
     core->opcodes[opcode].answered |= known;
     core->opcodes[opcode].unknown &= answer != ZKL_ANSWER_OK;
-    core->knows_transactions |= core->opcodes[ZKL_OPCODE_MULTI].answered;
     if (known)
         clear_suspect(core, slot);
-    else if (is_indispensable(opcode) || opcode == ZKL_OPCODE_MULTI)
+    else if (!has_other_way)
         suspect(core, slot); /* the server hangs up behind that answer */
-    if (known || is_indispensable(opcode))
-        return false;
-    learn(core, opcode);
-    return opcode != ZKL_OPCODE_MULTI;
+    if (!known && unknown_why[opcode])
+        learn(core, opcode);
+    return !known && has_other_way;
 }
 
 void zkl_opcode_session_ended(struct zkl_core *core)
@@ -208,7 +201,7 @@ void zkl_opcode_session_ended(struct zkl_core *core)
     bool at_once = core->session.state == ZKL_SESSION_STARTING && core->session.pause_ns > 0;
     for (int opcode = 0; opcode < ZKL_OPCODES; opcode++) {
         core->opcodes[opcode].answered = false;
-        if (at_once && opcode != ZKL_OPCODE_MULTI && core->opcodes[opcode].hung_up > 0)
+        if (at_once && core->opcodes[opcode].hung_up > 0)
             learn(core, opcode);
     }
 }

@@ -519,8 +519,7 @@ static void core(const struct client *c)
     raw(k->suspects);
     raw(k->suspicions);
     raw(k->answered_kinds);
-    raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2 |
-        k->knows_transactions << 3);
+    raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2);
     raw(k->heartbeat_failures);
     for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)
         beat(&k->heartbeats[i]);
