@@ -171,10 +171,14 @@ void job_pass(struct job *job, int64_t began_ns)
 
 int job_pass_ms(const struct job *job, int timeout_ms)
 {
-    int64_t due = passing_due_ns(&job->passing);
-    if (due == 0)
+    int64_t next = passing_due_ns(&job->passing), look = passing_look_ns(&job->passing);
+    if (next != 0 && job->asked_ns)
+        next = job->asked_ns + ANSWER_MS * MS_NS;
+    if (next == 0 || (look != 0 && look < next))
+        next = look;
+    if (next == 0)
         return timeout_ms;
-    int64_t left_ns = (job->asked_ns ? job->asked_ns + ANSWER_MS * MS_NS : due) - boot_ns();
+    int64_t left_ns = next - boot_ns();
     int64_t left_ms = left_ns > 0 ? left_ns / MS_NS + 1 : 0;
     return left_ms < timeout_ms ? (int)left_ms : timeout_ms;
 }

@@ -6,24 +6,46 @@
  * but the struct. job.c calls it. */
 #include "passing.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "clock.h"
 
-void passing_looks(struct passing *passing, int64_t now_ns)
+static void forget(struct passing *passing, size_t i)
 {
-    passing->looked_ns = now_ns;
+    passing->anchors_count--;
+    memmove(&passing->anchors[i], &passing->anchors[i + 1],
+            (passing->anchors_count - i) * sizeof passing->anchors[0]);
+}
+
+int64_t passing_look_ns(const struct passing *passing)
+{
+    return passing->anchors_count ? passing->anchors[0].then_ns + PASSING_WAIT_MS * MS_NS + 1 : 0;
 }
 
 /* A signal of zklock can be as old as its last look: it may have been stopped since. */
+static void forget_old(struct passing *passing)
+{
+    while (passing->anchors_count && passing_look_ns(passing) <= passing->looked_ns)
+        forget(passing, 0);
+}
+
+void passing_looks(struct passing *passing, int64_t now_ns)
+{
+    passing->looked_ns = now_ns;
+    forget_old(passing);
+}
+
 static bool anchor_has(struct passing *passing, int number)
 {
-    if (passing->anchors[number].last_ns + PASSING_WAIT_MS * MS_NS < passing->looked_ns)
-        passing->anchors[number].count = 0;
-    if (passing->anchors[number].count == 0)
-        return false;
-    passing->anchors[number].count--;
-    return true;
+    forget_old(passing);
+    for (size_t i = 0; i < passing->anchors_count; i++) {
+        if (passing->anchors[i].number == number) {
+            forget(passing, i);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The kernel would have merged the two, had zklock read them a little later. It never merges two
@@ -59,8 +81,10 @@ void passing_anchors(struct passing *passing, int number, int64_t then_ns)
             return;
         }
     }
-    passing->anchors[number].count++;
-    passing->anchors[number].last_ns = then_ns;
+    if (passing->anchors_count == PASSING_MAX)
+        forget(passing, 0);
+    passing->anchors[passing->anchors_count++] =
+        (struct passing_heard){.number = number, .then_ns = then_ns};
 }
 
 int64_t passing_due_ns(const struct passing *passing)

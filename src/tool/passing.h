@@ -6,7 +6,6 @@
 #ifndef ZKLOCK_TOOL_PASSING_H
 #define ZKLOCK_TOOL_PASSING_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,15 +27,19 @@ struct passing_one {
 struct passing {
     struct passing_one all[PASSING_MAX]; /* in the order in which they came */
     size_t count;
-    struct {
-        unsigned count;
-        int64_t last_ns;
-    } anchors[NSIG];   /* what it got and zklock did not, as far as is known */
+    /* What the anchor got and zklock did not, as far as is known: the oldest first. */
+    struct passing_heard {
+        int number;
+        int64_t then_ns;
+    } anchors[PASSING_MAX];
+    size_t anchors_count;
     int64_t looked_ns; /* when zklock last began to read its signals */
 };
 
 /* zklock reads its signals now. It may have got one at any time since it did so before. */
 void passing_looks(struct passing *passing, int64_t now_ns);
+/* When it has to, or 0: what the anchor got would else count for longer than PASSING_WAIT_MS. */
+int64_t passing_look_ns(const struct passing *passing);
 /* zklock got one. False: there is no room. */
 bool passing_ours(struct passing *passing, int number, pid_t sender, int64_t now_ns);
 /* The anchor got one, which zklock had not sent. */

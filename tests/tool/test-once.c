@@ -246,6 +246,36 @@ static void a_signal_of_timeout_comes_once(void **state)
     }
 }
 
+/* Goal: one to the command's group and one to zklock are two, if more than the time that a killer may take lies between
+ * them, however seldom zklock has something else to do. Method: twice that time, and again on a machine that did not
+ * let zklock run in it. */
+static void a_later_signal_to_zklock_counts(void **state)
+{
+    struct worked worked = worked_new();
+    bool apart = false;
+
+    (void)state;
+    set_session("20");
+    struct tool tool =
+        tool_run("run", cluster_path("later"), "--", WORK, worked.name, "0", "count");
+    worked_wait(&worked, 1);
+    pid_t group = getpgid(atomic_load(&worked.shared->pid));
+    for (int i = 0; i < 50 && !apart; i++) {
+        int before = times(&worked, SIGHUP), marks = times(&worked, SIGUSR2);
+        check_ok(kill(-group, SIGHUP));
+        check_wait(times(&worked, SIGHUP) > before, WAIT_MS);
+        usleep(400 * 1000);
+        check_ok(kill(tool.pid, SIGHUP));
+        check_ok(kill(tool.pid, SIGUSR2));
+        check_wait(times(&worked, SIGUSR2) == marks + 1, WAIT_MS);
+        apart = times(&worked, SIGHUP) > before + 1;
+    }
+    check_true(apart);
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_status(&tool), ==, 5);
+    worked_free(&worked);
+}
+
 /* --- process 1, and parent of strangers ---------------------------------------------------------- */
 
 static bool may_unshare(void)
@@ -328,6 +358,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_signal_by_name_comes_once),
     cmocka_unit_test(a_signal_to_the_program_ends_the_command),
     cmocka_unit_test(a_signal_of_timeout_comes_once),
+    cmocka_unit_test(a_later_signal_to_zklock_counts),
     cmocka_unit_test(process_1_gets_signals),
     cmocka_unit_test(strangers_do_not_stay),
 };

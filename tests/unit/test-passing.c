@@ -3,6 +3,7 @@
  * given, so no killer is ever late. */
 #include "passing.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "check.h"
@@ -84,6 +85,40 @@ static void to_the_group_alone(void **state)
     check_num(passed(SIGINT), ==, 1);
 }
 
+/* Goal: each of the anchor's grows old by itself. Zklock has to look when the oldest one does, or its next signal could
+ * be as old. */
+static void each_grows_old(void **state)
+{
+    (void)state;
+    check_true(passing_look_ns(&passing) == 0);
+    passing_anchors(&passing, SIGINT, MS(1000));
+    passing_anchors(&passing, SIGTERM, MS(1000));
+    passing_anchors(&passing, SIGTERM, MS(1100));
+    check_num(passing_look_ns(&passing), ==, MS(1000) + WAIT_NS + 1);
+    passing_looks(&passing, MS(1000) + WAIT_NS);
+    check_num(passing_look_ns(&passing), ==, MS(1000) + WAIT_NS + 1);
+    passing_looks(&passing, MS(1000) + WAIT_NS + 1);
+    check_num(passing_look_ns(&passing), ==, MS(1100) + WAIT_NS + 1);
+    check_true(passing_ours(&passing, SIGTERM, KILLER, MS(1001) + WAIT_NS));
+    check_true(passing_look_ns(&passing) == 0);
+    check_true(passing_ours(&passing, SIGTERM, KILLER + 1, MS(1001) + WAIT_NS));
+    check_num(passed(SIGTERM), ==, 1);
+}
+
+/* Goal: of too many of the anchor's the newest are kept. */
+static void many_of_the_anchors(void **state)
+{
+    (void)state;
+    passing_anchors(&passing, SIGINT, MS(1000));
+    for (int i = 0; i < PASSING_MAX; i++)
+        passing_anchors(&passing, SIGTERM, MS(1001));
+    check_true(passing_ours(&passing, SIGINT, KILLER, MS(1002)));
+    check_num(passed(SIGINT), ==, 1);
+    for (int i = 0; i < PASSING_MAX; i++)
+        check_true(passing_ours(&passing, SIGTERM, KILLER + i, MS(1002)));
+    check_num(passed(SIGTERM), ==, 0);
+}
+
 /* Goal: a zklock that was stopped finds its signal late, and knows that it may be as old as the anchor's. */
 static void while_stopped(void **state)
 {
@@ -141,6 +176,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(to_all, reset),
     cmocka_unit_test_setup(one_for_one, reset),
     cmocka_unit_test_setup(to_the_group_alone, reset),
+    cmocka_unit_test_setup(each_grows_old, reset),
+    cmocka_unit_test_setup(many_of_the_anchors, reset),
     cmocka_unit_test_setup(while_stopped, reset),
     cmocka_unit_test_setup(twice_at_once, reset),
     cmocka_unit_test_setup(real_time, reset),
