@@ -345,7 +345,7 @@ static void many_threads_share_their_lists(void **state)
 static size_t waiting_in(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
-    size_t waiting = client->driver->core.waiting;
+    size_t waiting = client->driver->core.counts[ZKL_COUNT_WAITS];
     zkl_driver_unlock(client->driver);
     return waiting;
 }

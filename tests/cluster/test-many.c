@@ -79,8 +79,8 @@ static bool is_settled(struct crowd *c)
 {
     struct zkl_driver *d = c->client->driver;
     zkl_driver_lock(d);
-    bool settled = d->core.watch_count >= (size_t)count && d->core.waiting == (size_t)count &&
-                   d->core.pending_count == 0;
+    bool settled = d->core.watch_count >= (size_t)count &&
+                   d->core.counts[ZKL_COUNT_WAITS] == (size_t)count && d->core.pending_count == 0;
     zkl_driver_unlock(d);
     return settled;
 }
