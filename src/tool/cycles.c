@@ -3,8 +3,9 @@
  * Cycles of waiting across locks: threads that wait for each other in a circle. A thread is known
  * by its session and by the data of its nodes, "host pid thread": without the session, two
  * containers of one name would be one. The command of a zklock run counts as the thread that holds
- * that lock, if its node's data says "under" and the lock's token. This file owns the graph for the
- * length of one search. One thread; doctor.c calls it. */
+ * that lock, if its node's data says "under" and the lock's token. A node says who made it; who has
+ * it may be another one, which shows only where the node may stay: such holders are left out. This
+ * file owns the graph for the length of one search. One thread; doctor.c calls it. */
 #include "cycles.h"
 
 #include <stdlib.h>
@@ -87,13 +88,29 @@ static size_t find_place(const struct search *s, const struct zkl_entry *e)
     return e->host[0] ? find(s, who_is(s, e)) : NOWHERE;
 }
 
+/* docs/wire-format.md, "Names": the version of the UUID in the node's name is 8 if the node may stay
+ * when its thread has left the lock. */
+static bool may_stay(const struct zkl_entry *e)
+{
+    const char *slash = strrchr(e->node_path, '/'), *name = slash ? slash + 1 : e->node_path;
+    if (strncmp(name, "_c_", 3) == 0)
+        return strlen(name) > 17 && name[17] == '8';
+    return strspn(name, "0123456789abcdef") == 32 && name[12] == '8';
+}
+
+/* False: another thread of its process may be in the lock by now. Who waits made the node. */
+static bool has_what_its_node_says(const struct zkl_entry *e)
+{
+    return e->role == ZKL_ENTRY_ROLE_WAITER || !may_stay(e);
+}
+
 /* --- following the waits ------------------------------------------------ */
 
 static void follow(struct search *s, size_t first);
 
 static void step(struct search *s, struct place *from, const struct zkl_entry *to)
 {
-    size_t next = find_place(s, to);
+    size_t next = has_what_its_node_says(to) ? find_place(s, to) : NOWHERE;
     if (next == NOWHERE || s->places[next].left)
         return;
     s->way[s->way_count++] = (struct waiting){from->lock, from->entry, to};

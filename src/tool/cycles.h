@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cycles of waiting across locks: threads that wait for each other in a circle. Known only for
- * contenders whose data says "host pid thread"; see nested.h for commands of zklock run. */
+/* Cycles of waiting across locks: threads that wait for each other in a circle, as far
+ * as each has what its nodes say. Known only for contenders whose data says "host pid thread"; see
+ * nested.h for commands of zklock run. */
 #ifndef ZKLOCK_TOOL_CYCLES_H
 #define ZKLOCK_TOOL_CYCLES_H
 

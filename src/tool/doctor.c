@@ -304,6 +304,12 @@ static void check_servers(struct doctor *d)
 
 /* --- all together ------------------------------------------------------- */
 
+/* What no node shows: docs/man/zklock-doctor.1. */
+#define IF_SO                                                                                      \
+    "for ever if no wait has a deadline and each thread has what its node says (no local "         \
+    "hand-off, no several owners in one thread, no command that left its group): look again, and " \
+    "if it stands, end "
+
 static bool still_waits(struct doctor *d, const struct waiting *step)
 {
     const struct zkl_inspection *now = NULL;
@@ -328,9 +334,10 @@ static void report_cycle(void *arg, const struct waiting *steps, size_t count)
             return;
     }
     if (count == 1)
-        found(d, "this one waits for itself for ever: end its wait with zklock break");
+        found(d, "this one seems to wait for itself, " IF_SO "its wait with zklock break");
     else
-        found(d, "these %zu wait for each other for ever: end the wait of one with zklock break",
+        found(d,
+              "these %zu seem to wait for each other, " IF_SO "the wait of one with zklock break",
               count);
     for (size_t i = 0; i < count && i < PEOPLE_MAX; i++) {
         char owner[DESCRIBE_SIZE];
