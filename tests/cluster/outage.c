@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outage.h"
 
+#define SLACK_MS 2000 /* a busy machine */
+
 void server_down(void)
 {
     check_ok(zks_kill_node(server, 0));
@@ -19,4 +21,61 @@ struct zkl_client *client_of(int session_ms)
 
     options.session_timeout_ms = session_ms;
     return cluster_client_with(&options);
+}
+
+void check_took(int64_t start_ms, int least, int most)
+{
+    int64_t ms = net_now_ms() - start_ms;
+
+    check_num(ms, >=, least);
+    check_num(ms, <=, most + SLACK_MS);
+}
+
+static void count_state(const struct zkl_hold_event *event, void *arg)
+{
+    struct state_counts *states = arg;
+
+    pthread_mutex_lock(&states->mu);
+    states->suspect += event->state == ZKL_HOLD_SUSPECT;
+    states->held += event->state == ZKL_HOLD_HELD;
+    states->lost += event->state == ZKL_HOLD_LOST;
+    pthread_mutex_unlock(&states->mu);
+}
+
+int state_count(struct state_counts *states, enum zkl_hold_state state)
+{
+    pthread_mutex_lock(&states->mu);
+    int n = state == ZKL_HOLD_SUSPECT ? states->suspect
+            : state == ZKL_HOLD_HELD  ? states->held
+                                      : states->lost;
+    pthread_mutex_unlock(&states->mu);
+    return n;
+}
+
+void scene_begin(struct scene *s, const char *name, int session_ms)
+{
+    *s = (struct scene){.path = cluster_path(name), .states.mu = PTHREAD_MUTEX_INITIALIZER};
+    s->client = client_of(session_ms);
+    s->other = client_of(session_ms);
+    s->mutex = cluster_mutex(s->client, s->path);
+    s->others = cluster_mutex(s->other, s->path);
+    s->actor = actor_new();
+    s->take = take_of(s->others);
+    check_ok(zkl_mutex_set_callback(s->mutex, count_state, &s->states));
+}
+
+void scene_end(struct scene *s)
+{
+    check_ok(zkl_mutex_lock_for(s->mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(s->mutex));
+    check_wait(cluster_children(s->path) == 0, WAIT_MS);
+    actor_end(s->actor);
+    cluster_free(s->client, s->mutex);
+    cluster_free(s->other, s->others);
+}
+
+void begin_waiting(struct scene *s)
+{
+    actor_begin(s->actor, do_acquire, &s->take);
+    check_wait(cluster_children(s->path) == 2, WAIT_MS);
 }

@@ -16,4 +16,33 @@ void server_back(void);
 /* A connected client with this session timeout. */
 struct zkl_client *client_of(int session_ms);
 
+#define SHORT_SESSION_MS 2400
+
+/* Since then at least and at most so many milliseconds have passed; a busy machine has some more. */
+void check_took(int64_t start_ms, int least, int most);
+
+/* What the callback of a mutex got. */
+struct state_counts {
+    pthread_mutex_t mu;
+    int suspect, held, lost;
+};
+
+int state_count(struct state_counts *states, enum zkl_hold_state state);
+
+/* A holder in this thread, and an actor with a mutex of another client. */
+struct scene {
+    const char *path;
+    struct zkl_client *client, *other;
+    struct zkl_mutex *mutex, *others;
+    struct actor *actor;
+    struct take take;           /* of others */
+    struct state_counts states; /* what mutex's callback got */
+};
+
+void scene_begin(struct scene *s, const char *name, int session_ms);
+/* Whatever happened, the path can be locked, and nothing is left. */
+void scene_end(struct scene *s);
+/* The actor queues. */
+void begin_waiting(struct scene *s);
+
 #endif

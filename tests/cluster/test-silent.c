@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that stands still: every call has its bound, and holds live as long as the session
+ * does. test-down.c kills it. */
+#include "outage.h"
+
+#define MS INT64_C(1000000)
+/* libzookeeper gives the link up after two thirds of the session timeout without an answer. */
+#define LINK_MS (SHORT_SESSION_MS * 2 / 3)
+#define SILENT_SHORT_MS (SHORT_SESSION_MS / 4)
+
+/* Resume the server when it has stood still for ms. The silence is part of the scene, and no wait
+ * for a result. */
+static void server_silent_for(int64_t since_ms, int ms)
+{
+    check_wait(net_now_ms() - since_ms >= ms, ms + WAIT_MS);
+    check_ok(zks_resume_node(server, 0));
+}
+
+/* The link of this client broke, or the silence was long enough for it. */
+static void silent_until_the_link_breaks(struct zkl_client *client)
+{
+    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_ok(zks_resume_node(server, 0));
+}
+
+static void check_silent_lock(bool longer)
+{
+    struct scene s;
+
+    scene_begin(&s, "silent-lock", SHORT_SESSION_MS);
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    s.take.wait.deadline_ns = zkl_now_ns() + WAIT_MS * MS;
+    actor_begin(s.actor, do_acquire, &s.take);
+    if (longer)
+        silent_until_the_link_breaks(s.other);
+    else
+        server_silent_for(start, SILENT_SHORT_MS);
+    check_ok(actor_result(s.actor));
+    check_num(s.take.grant.window_ms, >, 0);
+    check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    check_ok(actor_do(s.actor, do_unlock, s.others));
+    scene_end(&s);
+}
+
+/* Goal: a lock that the server leaves without an answer is granted when it goes on: over the same
+ * link, or over the next one, with one node in either case. */
+static void a_lock_survives_a_silent_server(void **state)
+{
+    (void)state;
+    check_silent_lock(false);
+    check_silent_lock(true);
+}
+
+/* Goal: a lock with a deadline ends at the deadline although the server is silent. The client
+ * deletes its node later. Modes: F2. */
+static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-deadline", SHORT_SESSION_MS);
+    check_ok(zks_pause_node(server, 0));
+    for (int i = 0; i < 3; i++) {
+        int64_t start = net_now_ms();
+        check_num(zkl_mutex_lock_for(s.mutex, 200), ==, ZKL_ETIMEDOUT);
+        check_took(start, 200, 200);
+    }
+    check_ok(zks_resume_node(server, 0));
+    scene_end(&s);
+}
+
+/* Goal: a try waits for a silent server no longer than one session timeout. */
+static void a_try_waits_for_a_silent_server_one_session_timeout(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-try", SHORT_SESSION_MS);
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    s.take.wait.flags = ZKL_WAIT_TRY;
+    actor_begin(s.actor, do_acquire, &s.take);
+    server_silent_for(start, SILENT_SHORT_MS);
+    check_ok(actor_result(s.actor));
+    check_ok(actor_do(s.actor, do_unlock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    start = net_now_ms();
+    check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EDISCONNECTED);
+    check_took(start, SHORT_SESSION_MS, SHORT_SESSION_MS);
+    check_ok(zks_resume_node(server, 0));
+    scene_end(&s);
+}
+
+static void check_silent_unlock(bool longer)
+{
+    struct scene s;
+
+    scene_begin(&s, "silent-unlock", SHORT_SESSION_MS);
+    check_ok(actor_do(s.actor, do_lock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    actor_begin(s.actor, do_unlock, s.others);
+    if (!longer)
+        server_silent_for(start, SILENT_SHORT_MS);
+    int rc = actor_result(s.actor);
+    check_took(start, longer ? LINK_MS / 2 : SILENT_SHORT_MS, SHORT_SESSION_MS * 3 / 4);
+    check_num(rc, ==, longer ? ZKL_EUNCONFIRMED : 0);
+    check_ok(zks_resume_node(server, 0));
+    check_wait(cluster_children(s.path) == 0, WAIT_MS);
+    scene_end(&s);
+}
+
+/* Goal: an unlock waits for the answer of a server that is silent for a moment. It gives up when
+ * the link breaks or the window ends. The node is removed when the server runs again. */
+static void an_unlock_waits_for_a_silent_server_as_long_as_the_window(void **state)
+{
+    (void)state;
+    check_silent_unlock(false);
+    check_silent_unlock(true);
+}
+
+static int do_close(void *client)
+{
+    return zkl_client_close(client, WAIT_MS);
+}
+
+/* Goal: a close waits for a server that is silent for a moment, and ends the session. */
+static void a_close_waits_for_a_silent_server(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-close", SHORT_SESSION_MS);
+    check_ok(actor_do(s.actor, do_lock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    actor_begin(s.actor, do_close, s.other);
+    server_silent_for(start, SILENT_SHORT_MS);
+    check_ok(actor_result(s.actor));
+    check_num(cluster_children(s.path), ==, 0);
+    check_num(actor_do(s.actor, do_unlock, s.others), ==, ZKL_ELOST);
+    scene_end(&s);
+}
+
+/* Goal: a close gives up a server that stays silent, and says so. The node is removed with the
+ * session. */
+static void a_close_gives_a_silent_server_up(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-close-long", SHORT_SESSION_MS);
+    check_ok(actor_do(s.actor, do_lock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    check_num(actor_do(s.actor, do_close, s.other), ==, ZKL_ETIMEDOUT);
+    check_took(start, 0, LINK_MS);
+    server_silent_for(start, LINK_MS + LINK_MS / 4);
+    check_num(actor_do(s.actor, do_unlock, s.others), ==, ZKL_ELOST);
+    check_wait(cluster_children(s.path) == 0, WAIT_MS);
+    scene_end(&s);
+}
+
+/* Goal: a hold lives through a silence that is shorter than the session. The callback says SUSPECT,
+ * if the link broke or the window ended, and then HELD. Through a longer silence the hold is lost
+ * once. */
+static void a_hold_lives_through_a_silence(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-hold", 4000);
+    check_ok(zkl_mutex_lock(s.mutex));
+    check_ok(zks_pause_node(server, 0));
+    check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
+    check_ok(zks_resume_node(server, 0));
+    check_wait(state_count(&s.states, ZKL_HOLD_HELD) + state_count(&s.states, ZKL_HOLD_LOST) == 1,
+               WAIT_MS);
+    bool held = zkl_mutex_still_held(s.mutex, 1000) == 1;
+    check_num(state_count(&s.states, ZKL_HOLD_HELD), >=, held);
+    int rc = zkl_mutex_unlock(s.mutex); /* on a slow machine it may be lost by now */
+    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s.states, ZKL_HOLD_LOST) == 0));
+    check_wait(state_count(&s.states, ZKL_HOLD_LOST) == (rc == ZKL_ELOST), WAIT_MS);
+    scene_end(&s);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_lock_survives_a_silent_server),
+    cluster_test(a_lock_with_a_deadline_ends_although_the_server_is_silent),
+    cluster_test(a_try_waits_for_a_silent_server_one_session_timeout),
+    cluster_test(an_unlock_waits_for_a_silent_server_as_long_as_the_window),
+    cluster_test(a_close_waits_for_a_silent_server),
+    cluster_test(a_close_gives_a_silent_server_up),
+    cluster_test(a_hold_lives_through_a_silence),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "silent", tests);
+}
