@@ -2,7 +2,7 @@
 # shellcheck shell=sh disable=SC2034,SC2086,SC2154
 # For run.sh: the builds, each in a folder of its own, and what of compilers works here.
 
-# Builds in $out/NAME, configured anew as files come and go; only $targets, if there are some, or what the tests of the suite
+# Builds in $out/NAME, configured anew as files come and go; only $targets, if there are some, or what the tests of the suites
 # $built_of need.
 build() # NAME COMPILER [meson options]
 {
@@ -25,7 +25,7 @@ build() # NAME COMPILER [meson options]
     if [ -z "$built_of" ]; then
         run ninja -C "$dir" $targets >"$log" 2>&1
     else
-        run python3 tests/run/show.py "$dir" 90 ninja -C "$dir" $(python3 tests/run/targets.py "$dir" "$built_of")
+        run python3 tests/run/show.py "$dir" 90 ninja -C "$dir" $(python3 tests/run/targets.py "$dir" $built_of)
     fi || {
         grep -E -A 12 'FAILED|error|warning' "$log" | head -n 100
         return 1

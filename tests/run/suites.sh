@@ -123,7 +123,8 @@ sanitizer() # COMPILER-KIND [options]
     shift
     if ! sanitizer_works "${kind%-*}" "$sanitizers"; then
         skip "${kind%-*} with -fsanitize=$sanitizers is not installed or does not run here"
-    elif build_sanitized "$kind"; then
+    elif built_of=${brief:+unit sim cluster} && build_sanitized "$kind"; then
+        built_of=''
         schedules=${brief:+1000}
         schedules=${schedules:-2000}
         case $kind in
@@ -133,7 +134,7 @@ sanitizer() # COMPILER-KIND [options]
     else
         fail "the build of $kind"
     fi
-    personality='' schedules=20000
+    built_of='' personality='' schedules=20000
 }
 
 by_itself() # COMMAND...: it is the test, with its files in $work
