@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An installed tree below a folder, and the environment of somebody who uses it."""
+import fcntl
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -15,8 +17,10 @@ def run(command, **options):
 
 
 def install(meson, build, root):
-    """What is built, as `meson install` lays it out below root."""
-    run([meson, 'install', '-C', build, '--no-rebuild', '--destdir', root])
+    """What is built, as `meson install` lays it out below root. One at a time, as it writes its log into the build."""
+    with open(pathlib.Path(build) / 'install.lock', 'w', encoding='utf-8') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run([meson, 'install', '-C', build, '--no-rebuild', '--destdir', root])
 
 
 def one(root, name):
