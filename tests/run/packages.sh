@@ -23,14 +23,14 @@ install() # SUITE: what it can't do without, then what it would skip
         ;;
     esac
     case $1 in
-    interop | linear | long | all)
+    interop | together | linear | long | all)
         zkl_install_packages "default-jdk-headless libcurator-recipes-java python3-kazoo" ||
             echo "going on without Curator and Kazoo"
         zkl_install_packages "$(sh tests/lib/go.sh --packages)" || echo "going on without go-zookeeper"
         ;;
     esac
     case $1 in
-    cluster | long | all)
+    cluster | together | long | all)
         zkl_install_packages python3-prometheus-client || echo "going on without a second reader of figures"
         ;;
     esac
@@ -38,7 +38,7 @@ install() # SUITE: what it can't do without, then what it would skip
     chaos | linear | tls | long | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
     esac
     case $1 in
-    examples | long | all)
+    examples | together | long | all)
         zkl_install_packages libuv1-dev || echo "going on without the example with libuv"
         zkl_install_packages libsqlite3-dev || echo "going on without the example with SQLite"
         ;;
@@ -75,13 +75,13 @@ install() # SUITE: what it can't do without, then what it would skip
     distros) zkl_install_packages "git debootstrap" || echo "going on without debootstrap" ;;
     esac
     case $1 in
-    package | all)
+    package | together | all)
         zkl_install_packages abigail-tools || echo "going on without abidiff"
         zkl_install_packages cmake || echo "going on without cmake"
         ;;
     esac
     case $1 in
-    package | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;
+    package | together | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;
     esac
     case $1 in
     valgrind | all) zkl_install_packages valgrind || echo "going on without valgrind" ;;

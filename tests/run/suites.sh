@@ -23,7 +23,7 @@ tests() # BUILD_NAME [options of meson test]
         "$@" $slower
     status=$?
 
-    results=$(python3 tests/run/results.py "$logs*.json") || results='0 0 0'
+    results=$(python3 tests/run/results.py "$logs*.json" $each) || results='0 0 0'
     echo "$results" | sed '$d'
     remember "$(echo "$results" | sed -n "s/^FAILED: /$suite: /p")"
     set -- $(echo "$results" | tail -n 1)
@@ -68,6 +68,16 @@ sweep()
         fail "files were left behind: $(ls -A "$work" | head -n 5 | tr '\n' ' ')"
     fi
     rm -rf "$work"
+}
+
+# What mostly waits, for servers and timeouts: in one go no long test keeps the processors idle at each suite's end.
+together() # [options]
+{
+    plain || return
+    at_once=$((at_once * 2)) each=each
+    tests gcc --suite docs --suite package --suite lib --suite cluster --suite tool --suite fault --suite window \
+        --suite curator --suite interop --suite examples $rest "$@"
+    at_once=$((at_once / 2)) each=''
 }
 
 # Before each commit: of the tests those of meson's suite quick, and built only what they need.
@@ -298,20 +308,20 @@ distros() # [--long] [RELEASE...]
 program() # SUITE [options]
 {
     plain || return
-    each=$1
+    of=$1
     shift
     if [ $# -eq 0 ]; then
-        tests gcc --suite "$each" --verbose ${brief:+--no-suite slow} $rest
+        tests gcc --suite "$of" --verbose ${brief:+--no-suite slow} $rest
         return
     fi
     rm -rf "$work"
     mkdir -p "$work"
-    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$out/gcc/tests/$each/$each" "$@"
+    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$out/gcc/tests/$of/$of" "$@"
     case $? in
     0) passed=$((passed + 1)) ;;
-    2) usage "$each does not take: $*" ;;
-    77) skip "$each needs java and ZooKeeper" ;;
-    *) fail "$each $*" ;;
+    2) usage "$of does not take: $*" ;;
+    77) skip "$of needs java and ZooKeeper" ;;
+    *) fail "$of $*" ;;
     esac
     sweep
 }
@@ -423,6 +433,7 @@ suite() # NAME [options]
     shift
     case $suite in
     quick) quick "$@" ;;
+    together) together "$@" ;;
     compilers) compilers "$@" ;;
     house | unit | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" $rest "$@" ;;
     fuzz) fuzz "$@" ;;
