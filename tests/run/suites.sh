@@ -74,10 +74,10 @@ sweep()
 together() # [options]
 {
     plain || return
-    at_once=$((at_once * 2)) each=each
+    each=each
     tests gcc --suite docs --suite package --suite lib --suite cluster --suite tool --suite fault --suite window \
         --suite curator --suite interop --suite examples $rest "$@"
-    at_once=$((at_once / 2)) each=''
+    each=''
 }
 
 # Before each commit: of the tests those of meson's suite quick, and built only what they need.
