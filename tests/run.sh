@@ -36,7 +36,7 @@ fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build (in a run of everything, one in four is built), and what the simulation sees of them at once
 docs           60  the commands and programs of README, docs and man pages run or compile
 package       180  the tarball builds, its unit tests pass, and programs build with what it installs; those of other headers, and of the previous release, run
-together      900  docs, package, lib, cluster, tool, fault, window, curator, interop and examples in one go: most of it waits
+together      900  docs, lib, cluster, tool, fault, window, curator, interop and examples in one go: most of it waits
 lib            60  the test library itself
 cluster       180  the promises against real ZooKeeper servers
 tool          120  the zklock command: children, signals, terminals, loss, cron jobs
@@ -68,7 +68,7 @@ long         7200  unit, sim, cluster, tool, fault, window, curator, fleet, soak
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four. "quick" has all of "unit", and
 # "together" what it names.
-not_in_all='unit docs package lib cluster tool fault window curator interop examples gcc-thread clang-address sanitize tls debian cross distros coverage proofs linear fleet mutants long'
+not_in_all='unit docs lib cluster tool fault window curator interop examples gcc-thread clang-address sanitize tls debian cross distros coverage proofs linear fleet mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.

@@ -75,13 +75,13 @@ install() # SUITE: what it can't do without, then what it would skip
     distros) zkl_install_packages "git debootstrap" || echo "going on without debootstrap" ;;
     esac
     case $1 in
-    package | together | all)
+    package | all)
         zkl_install_packages abigail-tools || echo "going on without abidiff"
         zkl_install_packages cmake || echo "going on without cmake"
         ;;
     esac
     case $1 in
-    package | together | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;
+    package | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;
     esac
     case $1 in
     valgrind | all) zkl_install_packages valgrind || echo "going on without valgrind" ;;

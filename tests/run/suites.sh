@@ -75,8 +75,8 @@ together() # [options]
 {
     plain || return
     each=each
-    tests gcc --suite docs --suite package --suite lib --suite cluster --suite tool --suite fault --suite window \
-        --suite curator --suite interop --suite examples $rest "$@"
+    tests gcc --suite docs --suite lib --suite cluster --suite tool --suite fault --suite window --suite curator \
+        --suite interop --suite examples $rest "$@"
     each=''
 }
 
