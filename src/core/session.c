@@ -128,14 +128,16 @@ static bool ended_at_once(const struct zkl_session *s, int64_t lived_boot_ns)
     return lived_boot_ns < longest_pause_ns(s) && lived_boot_ns < s->timeout_ms * MS;
 }
 
-/* One that came up and ended unheard of has no id here. */
-static unsigned next_session(struct step *step, unsigned flags, const char *why)
+/* One that came up and ended unheard of has no id here. by_server: else this client gives it up,
+ * which is no fault of the server's and has the least pause. */
+static unsigned next_session(struct step *step, unsigned flags, const char *why, bool by_server)
 {
     struct zkl_session *s = step->s;
     struct zkl_time now = step->ev->now, born = s->id != 0 ? s->born : now;
-    bool at_once = ended_at_once(s, now.boot_ns - born.boot_ns);
+    bool is_young = ended_at_once(s, now.boot_ns - born.boot_ns), at_once = is_young && by_server;
     s->pause_ns = at_once ? longer(s, s->pause_ns) : 0;
-    int64_t next_ns = born.mono_ns + jittered_ns(step, s->pause_ns);
+    int64_t pause_ns = is_young && !by_server ? PAUSE_MIN_NS : s->pause_ns;
+    int64_t next_ns = born.mono_ns + jittered_ns(step, pause_ns);
     bool waits = next_ns > now.mono_ns;
     flags |= waits ? ZKL_SA_DROP_HANDLE : ZKL_SA_REPLACE_HANDLE;
     start_over(step, flags, at_once ? "ended at once" : why);
@@ -152,14 +154,13 @@ static unsigned use_link(struct step *step, unsigned flags)
 }
 
 /* The link is up, but its requests would end it as those before it. Small reads keep it. A pause is
- * one for all links that come and go in it: they may be good, and short. */
+ * one for all links that come and go in it: they may be good, and short. And it stays short: in it
+ * a hold is not proved, and links that break for another reason can end that way, too. */
 static unsigned use_later(struct step *step, unsigned flags)
 {
     struct zkl_session *s = step->s;
-    if (s->use_mono_ns == 0) {
-        s->link_pause_ns = longer(s, s->link_pause_ns);
-        s->use_mono_ns = step->ev->now.mono_ns + jittered_ns(step, s->link_pause_ns);
-    }
+    if (s->use_mono_ns == 0)
+        s->use_mono_ns = step->ev->now.mono_ns + jittered_ns(step, PAUSE_MIN_NS);
     if (step->ev->now.mono_ns >= s->use_mono_ns)
         return use_link(step, flags);
     s->waits = true;
@@ -183,8 +184,6 @@ static unsigned connected(struct step *step, const struct zkl_session_event *up,
     zkl_proof_link_up(&step->s->proof, step->ev->now.boot_ns, up->opened_boot_ns, up->first);
     set_timer(step, -1);
     move(step, ZKL_SESSION_CONNECTED, why);
-    if (!step->s->useless)
-        step->s->link_pause_ns = 0;
     bool later = step->s->useless && !is_new; /* a new one has waited */
     return later ? use_later(step, flags) : use_link(step, flags);
 }
@@ -200,7 +199,7 @@ static bool timeout_is_unknown(const struct zkl_session *s, const struct zkl_ses
 
 static unsigned give_up(struct step *step)
 {
-    return next_session(step, probe_drop(step->s) | ZKL_SA_EXPIRE, "its timeout is unknown");
+    return next_session(step, probe_drop(step->s) | ZKL_SA_EXPIRE, "its timeout is unknown", false);
 }
 
 static unsigned on_up(struct step *step)
@@ -278,7 +277,7 @@ static unsigned on_expired(struct step *step)
     case ZKL_SESSION_STATES:
         return 0;
     }
-    return next_session(step, flags, "expired");
+    return next_session(step, flags, "expired", true);
 }
 
 static unsigned on_probe_up(struct step *step)

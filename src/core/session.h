@@ -70,13 +70,12 @@ struct zkl_session {
     struct zkl_session_event probe; /* how the second handle came up last */
     int64_t timer_mono_ns;          /* INT64_MAX: none */
     struct zkl_time born;           /* when the session came up */
-    int64_t pause_ns;      /* before the next session, as the last one ended early; 0: none */
-    int64_t link_pause_ns; /* before the next link is used: likewise */
-    int64_t use_mono_ns;   /* when that is; 0: a link was used since the last pause */
-    bool useless;    /* set by the core: the last links ended without the answer that counts */
-    bool waits;      /* CONNECTED, but the link is not used before the timer */
-    bool is_exact;   /* pauses are no longer than that: for tests/explore, which knows no ids */
-    bool unprovable; /* as its last link said */
+    int64_t pause_ns;    /* before the next session, as the last one ended early; 0: none */
+    int64_t use_mono_ns; /* when the next link is used; 0: one was since the last pause */
+    bool useless;        /* set by the core: the last links ended without the answer that counts */
+    bool waits;          /* CONNECTED, but the link is not used before the timer */
+    bool is_exact;       /* pauses are no longer than that: for tests/explore, which knows no ids */
+    bool unprovable;     /* as its last link said */
     struct zkl_proof proof;
 };
 

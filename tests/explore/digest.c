@@ -372,7 +372,6 @@ static void session_machine(const struct zkl_session *s)
     mono(s->born.mono_ns);
     boot(s->born.boot_ns);
     raw((uint64_t)s->pause_ns);
-    raw((uint64_t)s->link_pause_ns);
     if (s->use_mono_ns != 0)
         due_mono(s->use_mono_ns);
     raw(s->useless | s->waits << 1);
