@@ -109,6 +109,35 @@ static void nodes_that_went_with_the_session_cost_one_request(void **state)
     script_free(s);
 }
 
+/* Goal: of nodes that were seen those are deleted again that the answer does not blame. Method: two late creates. */
+static void what_was_seen_is_deleted_until_it_is_gone(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_lock(s, "/r");
+    script_down(s);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_up(s, SCRIPT_SESSION);
+    for (int i = 0; i < 2; i++) {
+        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_listed(s, "");
+    }
+    script_at(s, 3000);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_listed(s, "1:9 2:10");
+    assert_true(script_has(s, "  > delete all /r/G1-0000000009 /r/G2-0000000010\n"));
+    script_forget(s);
+    script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_NONODE); /* of the first */
+    assert_true(script_has(s, "  > delete all /r/G2-0000000010\n"));
+    script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_OK);
+    script_forget(s);
+    script_at(s, 60000);
+    assert_false(script_has(s, "delete"));
+    script_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +145,7 @@ int main(void)
         cmocka_unit_test(a_late_create_is_deleted_on_sight),
         cmocka_unit_test(a_holders_node_stays_until_its_window_is_over),
         cmocka_unit_test(nodes_that_went_with_the_session_cost_one_request),
+        cmocka_unit_test(what_was_seen_is_deleted_until_it_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,10 @@ static void bad_utf8_is_refused(void **state)
     expect_fault("/a\xc0\xaf", "UTF-8");           /* an overlong slash */
     expect_fault("/a\xed\xa0\x80", "UTF-8");       /* a surrogate */
     expect_fault("/a\xee\x80\x80", "refuses");     /* private use */
+    expect_fault("/a\xef\xbf\xb0", "refuses");     /* U+FFF0 */
     expect_fault("/a\xef\xbf\xbf", "refuses");     /* U+FFFF */
+    expect_fault("/a\xf4\x8f\xbf\xbf", "refuses"); /* U+10FFFF, the last there is */
+    expect_fault("/a\xf4\x90\x80\x80", "UTF-8");
     expect_fault("/a\xf0\x9f\x94\x92", "refuses"); /* above U+FFFF */
     assert_null(zkl_path_fault("/a\xef\xbf\xaf")); /* U+FFEF */
     assert_null(zkl_path_fault("/a\xed\x9f\xbf")); /* U+D7FF */

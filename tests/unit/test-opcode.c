@@ -383,6 +383,10 @@ static void an_operation_is_not_its_kind(void **state)
     zkl_opcode_hung_up(&s->core, &two);
     assert_int_equal(s->core.suspicions, 1);
     zkl_opcode_link_up(&s->core);
+    assert_int_equal(zkl_opcode_choose(&s->core, &(struct zkl_request){.kind = ZKL_REQ_CREATE,
+                                                                       .path = "/q",
+                                                                       .check_count = 1}),
+                     ZKL_OPCODE_MULTI);
     zkl_opcode_answered(&s->core, &(struct zkl_pending){.kind = ZKL_REQ_CREATE}, ZKL_ANSWER_OK);
     zkl_opcode_hung_up(&s->core,
                        &(struct zkl_pending){.kind = ZKL_REQ_CREATE, .opcode = ZKL_OPCODE_MULTI});

@@ -96,6 +96,8 @@ static void uncontended(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     assert_string_equal(said, "granted 0 0;ended 0 0;");
     script_forget(s);
+    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT); /* too late */
+    assert_int_equal(permits.code, 0);
     release(s);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_expect(s, "[     0] #2 HOLDING -> RELEASING: unlocked\n"

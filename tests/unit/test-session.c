@@ -211,6 +211,7 @@ static void a_session_of_unknown_timeout_is_given_up(void **state)
         assert_int_equal(s.pause_ns, 0); /* no server ended it */
     }
     struct zkl_session s = in_state(ZKL_SESSION_PROBING);
+    s.proof.is_known = true; /* the former session's */
     up_again(&s, ZKL_SE_PROBE_UP, 3 * TIMEOUT_MS);
     assert_int_equal(step_at(&s, 20 + TIMEOUT_MS, ZKL_SE_TIMER, 0),
                      ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_PROBE);
