@@ -131,7 +131,9 @@ static void what_was_seen_is_deleted_until_it_is_gone(void **state)
     script_forget(s);
     script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_NONODE); /* of the first */
     assert_true(script_has(s, "  > delete all /r/G2-0000000010\n"));
+    assert_int_equal(s->core.leftovers.count, 1);
     script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_OK);
+    assert_int_equal(s->core.leftovers.count, 0);
     script_forget(s);
     script_at(s, 60000);
     assert_false(script_has(s, "delete"));

@@ -304,6 +304,21 @@ static void one_session_is_enough(void **state)
     script_free(s);
 }
 
+/* Goal: one that lived its time says nothing about the request that its last link lost. */
+static void a_session_that_lived_teaches_nothing(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_hang_up(s);
+    script_event(s, ZKL_SE_EXPIRED);
+    assert_true(script_has(s, "replace handle"));
+    assert_false(s->core.opcodes[ZKL_OPCODE_CREATE2].unknown);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: what is unknown is tried once more over the first link after ten minutes, and forgotten if it was answered.
  * Method: a link after nine, which is not used for that; after ten, where the server hangs up again; after ten more,
  * where it has learned. */
@@ -578,6 +593,7 @@ int main(void)
         cmocka_unit_test(a_watch_that_fired_is_not_left),
         cmocka_unit_test(a_server_without_transactions_is_told_of),
         cmocka_unit_test(one_session_is_enough),
+        cmocka_unit_test(a_session_that_lived_teaches_nothing),
         cmocka_unit_test(what_is_unknown_is_tried_again),
         cmocka_unit_test(what_has_no_other_way_is_asked_slowly),
         cmocka_unit_test(two_that_are_lost_in_turn_are_found),
