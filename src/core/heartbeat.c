@@ -57,7 +57,7 @@ static void send(struct zkl_core *core, struct zkl_heartbeat *heartbeat,
  * So after two failures in a row the nodes are divided among several transactions: one that has
  * only good ones proves the session in the same round trip, however many bad ones the others
  * have. */
-static size_t share_of(struct zkl_core *core, size_t n)
+static size_t checks_per_heartbeat(struct zkl_core *core, size_t n)
 {
     core->heartbeat_failures = core->heartbeat_failed ? core->heartbeat_failures + 1 : 0;
     core->heartbeat_failed = false;
@@ -69,12 +69,12 @@ static void send_heartbeats(struct zkl_core *core)
     struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
     struct zkl_heartbeat *heartbeat = core->heartbeats;
     size_t n = choose_checked(core, heartbeat, ZKL_COUNT_HEARTBEATS, chosen),
-           shared_list = share_of(core, n);
+           each = checks_per_heartbeat(core, n);
     core->heartbeat_wanted = false;
     heartbeat->round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
     assert(n > 0); /* a contender that needs the window has a node */
-    for (size_t at = 0; at < n; at += shared_list)
-        send(core, heartbeat++, chosen + at, n - at < shared_list ? n - at : shared_list);
+    for (size_t at = 0; at < n; at += each)
+        send(core, heartbeat++, chosen + at, n - at < each ? n - at : each);
 }
 
 static void send_recheck(struct zkl_core *core)
