@@ -25,12 +25,12 @@
 #define PROBE_MS 500
 #define NAP_MS 10
 
-enum node_lock_request { WISH_OFF, WISH_RUNNING, WISH_PAUSED };
+enum wanted_state { WANTED_OFF, WANTED_RUNNING, WANTED_PAUSED };
 
 struct zks {
     struct keeper *keeper;
     struct zkc_plan plan;
-    enum node_lock_request wish[ZKS_NODES_MAX];
+    enum wanted_state wanted[ZKS_NODES_MAX];
     pid_t owner;
 };
 
@@ -75,7 +75,7 @@ int zks_kill_node(struct zks *zks, size_t node)
 {
     if (!usable(zks, node))
         return -1;
-    zks->wish[node] = WISH_OFF;
+    zks->wanted[node] = WANTED_OFF;
     if (zks_pid(zks, node) == 0)
         return 0;
     keeper_signal(zks->keeper, node, SIGKILL); /* fails if the server ended before: no harm */
@@ -86,7 +86,7 @@ int zks_stop_node(struct zks *zks, size_t node)
 {
     if (!usable(zks, node))
         return -1;
-    zks->wish[node] = WISH_OFF;
+    zks->wanted[node] = WANTED_OFF;
     if (zks_pid(zks, node) == 0)
         return 0;
     keeper_signal(zks->keeper, node, SIGTERM);
@@ -100,7 +100,7 @@ int zks_pause_node(struct zks *zks, size_t node)
 {
     if (!usable(zks, node) || keeper_signal(zks->keeper, node, SIGSTOP) != 0)
         return -1;
-    zks->wish[node] = WISH_PAUSED;
+    zks->wanted[node] = WANTED_PAUSED;
     return 0;
 }
 
@@ -108,7 +108,7 @@ int zks_resume_node(struct zks *zks, size_t node)
 {
     if (!usable(zks, node) || keeper_signal(zks->keeper, node, SIGCONT) != 0)
         return -1;
-    zks->wish[node] = WISH_RUNNING;
+    zks->wanted[node] = WANTED_RUNNING;
     return 0;
 }
 
@@ -120,7 +120,7 @@ int zks_start_node(struct zks *zks, size_t node)
         return 0;
     if (keeper_spawn(zks->keeper, node) != 0)
         return -1;
-    zks->wish[node] = WISH_RUNNING;
+    zks->wanted[node] = WANTED_RUNNING;
     return 0;
 }
 
@@ -158,7 +158,7 @@ int zks_leader(struct zks *zks)
 {
     for (size_t i = 0; usable(zks, i); i++) {
         enum flw_mode mode = FLW_NO_ANSWER;
-        if (zks->wish[i] == WISH_RUNNING)
+        if (zks->wanted[i] == WANTED_RUNNING)
             mode = mode_of(zks, i);
         if (mode == FLW_LEADER || mode == FLW_STANDALONE)
             return (int)i;
@@ -186,7 +186,7 @@ static size_t not_ready(struct zks *zks)
     size_t leaders = 0;
 
     for (size_t i = 0; i < zks->plan.options.nodes; i++) {
-        if (zks->wish[i] != WISH_RUNNING)
+        if (zks->wanted[i] != WANTED_RUNNING)
             continue;
         switch (mode_of(zks, i)) {
         case FLW_LEADER:
@@ -211,7 +211,7 @@ static size_t not_ready(struct zks *zks)
 static int revive(struct zks *zks, int *respawns)
 {
     for (size_t i = 0; i < zks->plan.options.nodes; i++) {
-        if (zks->wish[i] != WISH_RUNNING || zks_pid(zks, i) != 0)
+        if (zks->wanted[i] != WANTED_RUNNING || zks_pid(zks, i) != 0)
             continue;
         if ((*respawns)-- <= 0 || zks_start_node(zks, i) != 0)
             return -1;
