@@ -481,7 +481,7 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now);
 /* contender is the caller's memory, which the core uses until ZKL_NOTIFY_ENDED. */
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       const struct zkl_lock_request *lock_request);
-/* End the wish with this code, unless it was granted or ended before. */
+/* End the lock request with this code, unless it was granted or ended before. */
 void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                    int code);
 /* The owner's last unlock; answered by RELEASED, perhaps before this returns. */

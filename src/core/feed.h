@@ -14,7 +14,7 @@ void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
                        bool (*want)(const struct zkl_contender_machine *m));
 /* To those that count for it, oldest first. */
 void zkl_core_feed_counted(struct zkl_core *core, enum zkl_event_type type, enum zkl_count count);
-/* End its wish with this code. */
+/* End its lock request with this code. */
 void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code);
 /* The predecessor's node is deleted, as the event says. */
 void zkl_feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event,

@@ -36,11 +36,11 @@ struct zkl_group {
     struct zkl_group_member *members; /* the caller's, in the order of their paths */
 };
 
-/* group and its members are the caller's, with contender and wish set, until the state is not
- * ACQUIRING any more; the news of each contender then come as if it had been alone: GRANTED for
- * all, or FAILED for all and ENDED as they end. 0 or ZKL_ENOMEM: nothing was begun. */
+/* group and its members are the caller's, with contender and lock_request set, until the state is
+ * not ACQUIRING any more; the news of each contender then come as if it had been alone: GRANTED
+ * for all, or FAILED for all and ENDED as they end. 0 or ZKL_ENOMEM: nothing was begun. */
 int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group);
-/* End the wish for all, unless it is over. */
+/* End the lock requests of all, unless that is over. */
 void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code);
 /* Unlock these, the last first, in one transaction; each is answered by RELEASED. */
 void zkl_group_release(struct zkl_core *core, struct zkl_time now,

@@ -42,7 +42,7 @@ struct zkl_permits {
 
 /* Begin; permits and its members are the caller's memory, zeroed except what the asker sets. */
 void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *permits);
-/* End the wish with this code, unless it is over. */
+/* End the request with this code, unless it is over. */
 void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *permits,
                       int code);
 /* Does it wait for another contender that is just acquiring? */

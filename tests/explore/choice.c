@@ -421,7 +421,7 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
                                          [UNTIL_TIMER] = "its session's timer is due"};
     static const char *const faults[FAULTS] = {[FAULT_MUTE] = "answers are lost to client",
                                                [FAULT_DEAF] = "deaf: client",
-                                               [FAULT_CANCEL] = "a wish ends: owner",
+                                               [FAULT_CANCEL] = "a lock request ends: owner",
                                                [FAULT_KILL] = "killed: client",
                                                [FAULT_DELETE] = "deleted by hand:",
                                                [FAULT_WRITE] = "written to:",

@@ -251,12 +251,13 @@ static struct place *free_place(struct client *c)
     wrong("no place is free");
 }
 
-static void turn_start(struct owner *o, const struct zkl_lock_request *wish)
+static void turn_start(struct owner *o, const struct zkl_lock_request *lock_request)
 {
     struct client *c = o->client;
     o->place = free_place(c);
     o->place->owner = o;
-    o->turn = (struct zkl_local_waiter){.contender = &o->place->contender, .lock_request = *wish};
+    o->turn =
+        (struct zkl_local_waiter){.contender = &o->place->contender, .lock_request = *lock_request};
     o->turn.lock_request.retained = c->turns.retain_ns > 0;
     o->tickets = ++c->tickets;
     o->phase = WAITING;
@@ -339,17 +340,17 @@ static bool reader_enters(struct owner *o)
     return false;
 }
 
-static void reader_start(struct owner *o, struct zkl_lock_request *wish)
+static void reader_start(struct owner *o, struct zkl_lock_request *lock_request)
 {
     struct client *c = o->client;
     if (reader_enters(o))
         return;
-    wish->naming.role = ZKL_ROLE_READ;
-    wish->retained = c->cache.state == ZKL_READ_CACHE_EMPTY;
+    lock_request->naming.role = ZKL_ROLE_READ;
+    lock_request->retained = c->cache.state == ZKL_READ_CACHE_EMPTY;
     o->place = free_place(c);
     place_begin(o->place, o);
     o->phase = WAITING;
-    zkl_core_acquire(&c->core, now_of(c->world), &o->place->contender, wish);
+    zkl_core_acquire(&c->core, now_of(c->world), &o->place->contender, lock_request);
 }
 
 /* The wait is over. The reader's node becomes that of all readers, if that may be. */
@@ -422,7 +423,7 @@ static void permits_told(struct zkl_permits *permits, const struct zkl_notificat
     }
 }
 
-static void permits_start(struct owner *o, const struct zkl_lock_request *wish)
+static void permits_start(struct owner *o, const struct zkl_lock_request *lock_request)
 {
     struct client *c = o->client;
     o->phase = WAITING;
@@ -435,7 +436,7 @@ static void permits_start(struct owner *o, const struct zkl_lock_request *wish)
     if (!c->world->bounds->scenario->unsaid)
         c->view.permits = c->world->bounds->scenario->permits;
     *o->permits = (struct zkl_permits){.gate_lock_path = GATE,
-                                       .lock_request = *wish,
+                                       .lock_request = *lock_request,
                                        .members = o->members,
                                        .count = (size_t)o->part->count,
                                        .told = permits_told};
@@ -472,15 +473,15 @@ int owner_permits_out(const struct owner *o)
 
 /* --- several together ----------------------------------------------------- */
 
-static void multi_start(struct owner *o, const struct zkl_lock_request *wish)
+static void multi_start(struct owner *o, const struct zkl_lock_request *lock_request)
 {
     struct client *c = o->client;
     c->group = (struct zkl_group){.members = c->members, .count = (size_t)o->part->count};
     for (int i = 0; i < o->part->count; i++) {
         struct place *place = &o->place[i];
         place_begin(place, o);
-        c->members[i] =
-            (struct zkl_group_member){.contender = &place->contender, .lock_request = *wish};
+        c->members[i] = (struct zkl_group_member){.contender = &place->contender,
+                                                  .lock_request = *lock_request};
         c->members[i].lock_request.lock_path = root_paths[place->root];
         c->members[i].lock_request.view = &c->views[place->root];
         c->views[place->root].calm = true; /* a hint, which may be wrong */
@@ -555,17 +556,18 @@ void owner_start(struct owner *o)
     const struct part *part = o->part;
     struct client *c = o->client;
     struct world *w = c->world;
-    struct zkl_lock_request wish = {.lock_path = root_paths[part->root],
-                                    .data = "owner",
-                                    .naming.role = part->role,
-                                    .try_only = part->try_only,
-                                    .try_sync = part->try_sync,
-                                    .try_asks = w->bounds->scenario->retain_ms > 0,
-                                    .posted = part->posted,
-                                    .watch_own = part->watch_own,
-                                    .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
-                                    .unlisted = part->alone ? &c->alone[part->root] : NULL,
-                                    .view = part->alone ? &c->views[part->root] : NULL};
+    struct zkl_lock_request lock_request = {.lock_path = root_paths[part->root],
+                                            .data = "owner",
+                                            .naming.role = part->role,
+                                            .try_only = part->try_only,
+                                            .try_sync = part->try_sync,
+                                            .try_asks = w->bounds->scenario->retain_ms > 0,
+                                            .posted = part->posted,
+                                            .watch_own = part->watch_own,
+                                            .lease_ns =
+                                                part->leases * w->bounds->scenario->lease_ms * MS,
+                                            .unlisted = part->alone ? &c->alone[part->root] : NULL,
+                                            .view = part->alone ? &c->views[part->root] : NULL};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
     case PART_LOCK:
@@ -573,21 +575,21 @@ void owner_start(struct owner *o)
         if (writer) {
             memcpy(o->place->writer_guid, writer->place->contender.machine.guid,
                    sizeof o->place->writer_guid);
-            wish.downgrade_from = &writer->place->contender;
+            lock_request.downgrade_from = &writer->place->contender;
         }
-        zkl_core_acquire(&c->core, now_of(w), &o->place->contender, &wish);
+        zkl_core_acquire(&c->core, now_of(w), &o->place->contender, &lock_request);
         break;
     case PART_MULTI:
-        multi_start(o, &wish);
+        multi_start(o, &lock_request);
         break;
     case PART_TURN:
-        turn_start(o, &wish);
+        turn_start(o, &lock_request);
         break;
     case PART_READER:
-        reader_start(o, &wish);
+        reader_start(o, &lock_request);
         break;
     case PART_PERMITS:
-        permits_start(o, &wish);
+        permits_start(o, &lock_request);
         break;
     case PART_QUERY:
         o->phase = WAITING;

@@ -5,7 +5,7 @@
  * Checking for Programming Languages using VeriSoft, POPL 1997.
  *
  * From each state in which nothing goes on by itself, and from each that leads to no new one, the search runs
- * the world to its end without faults, in one order: all wishes must end. Such a run stops early at a state from
+ * the world to its end without faults, in one order: all lock requests must end. Such a run stops early at a state from
  * which another one got to the end. */
 #include "search.h"
 

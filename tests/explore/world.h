@@ -53,7 +53,7 @@ struct part {
 enum fault {
     FAULT_MUTE,    /* a link's answers are lost; requests may still come through until it breaks */
     FAULT_DEAF,    /* a client's completion thread, or all of it, stands still */
-    FAULT_CANCEL,  /* a wish is ended: by a deadline, or a cancel object */
+    FAULT_CANCEL,  /* a lock request is ended: by a deadline, or a cancel object */
     FAULT_KILL,    /* a process; its session stays until it expires */
     FAULT_DELETE,  /* a node, by somebody else */
     FAULT_WRITE,   /* to a node, likewise */

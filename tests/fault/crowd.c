@@ -128,14 +128,14 @@ bool crowd_close(struct crowd *crowd)
 struct crowd_place *crowd_acquire(struct crowd *crowd, const char *path)
 {
     size_t i = crowd->begun++;
-    struct zkl_lock_request wish = {
+    struct zkl_lock_request lock_request = {
         .lock_path = path, .data = "crowd", .naming = {.role = ZKL_ROLE_LOCK}};
 
     check_true(i < crowd->size);
     struct crowd_place *place = &crowd->places[i];
     place->crowd = crowd;
     zkl_driver_lock(crowd->driver);
-    zkl_core_acquire(&crowd->driver->core, zkl_clock_now(), &place->contender, &wish);
+    zkl_core_acquire(&crowd->driver->core, zkl_clock_now(), &place->contender, &lock_request);
     zkl_driver_unlock(crowd->driver);
     return place;
 }

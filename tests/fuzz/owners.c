@@ -304,7 +304,7 @@ static const struct zkl_contender *find_writer(const struct stream *s, const cha
     return NULL;
 }
 
-static struct zkl_lock_request take_wish(struct stream *s, const char *root)
+static struct zkl_lock_request take_lock_request(struct stream *s, const char *root)
 {
     unsigned how = fuzz_byte(&s->in);
     return (struct zkl_lock_request){.lock_path = root,
@@ -320,15 +320,15 @@ static struct zkl_lock_request take_wish(struct stream *s, const char *root)
 static void acquire(struct stream *s, struct owner *owner)
 {
     unsigned root = fuzz_below(&s->in, ALONE);
-    struct zkl_lock_request wish = take_wish(s, roots[root]);
+    struct zkl_lock_request lock_request = take_lock_request(s, roots[root]);
     *owner = (struct owner){.phase = WAITING};
-    if (wish.naming.role == ZKL_ROLE_LOCK && wish.naming.names != ZKL_NAMES_NAMED) {
+    if (lock_request.naming.role == ZKL_ROLE_LOCK && lock_request.naming.names != ZKL_NAMES_NAMED) {
         owner->alone = true;
-        wish.unlisted = &s->alone[root].core;
+        lock_request.unlisted = &s->alone[root].core;
     }
-    if (wish.naming.role == ZKL_ROLE_READ && wish.naming.names == ZKL_NAMES_CURATOR)
-        wish.downgrade_from = find_writer(s, wish.lock_path);
-    zkl_core_acquire(&s->core, s->now, &owner->contender, &wish);
+    if (lock_request.naming.role == ZKL_ROLE_READ && lock_request.naming.names == ZKL_NAMES_CURATOR)
+        lock_request.downgrade_from = find_writer(s, lock_request.lock_path);
+    zkl_core_acquire(&s->core, s->now, &owner->contender, &lock_request);
 }
 
 static void release(struct stream *s, struct owner *owner)
@@ -391,7 +391,7 @@ static void acquire_group(struct stream *s)
         struct owner *owner = group_owner(s, i);
         *owner = (struct owner){.phase = WAITING, .stopped = true};
         s->members[i] = (struct zkl_group_member){.contender = &owner->contender,
-                                                  .lock_request = take_wish(s, roots[i])};
+                                                  .lock_request = take_lock_request(s, roots[i])};
         s->members[i].lock_request.lease_ns = 0; /* it counts from the grant of all */
         s->members[i].lock_request.try_only = s->members[0].lock_request.try_only;
     }
@@ -442,7 +442,7 @@ static void acquire_permits(struct stream *s, struct ask *ask)
     for (size_t i = 0; i < MEMBERS; i++)
         ask->members[i] = &ask->owners[i].contender;
     ask->permits = (struct zkl_permits){.gate_lock_path = GATE,
-                                        .lock_request = take_wish(s, LEASES),
+                                        .lock_request = take_lock_request(s, LEASES),
                                         .members = ask->members,
                                         .count = 1 + fuzz_below(&s->in, MEMBERS),
                                         .told = told};

@@ -142,20 +142,20 @@ static bool is_busy(const struct app *writer)
     return false;
 }
 
-static void choose_role(struct app *app, struct zkl_lock_request *wish)
+static void choose_role(struct app *app, struct zkl_lock_request *lock_request)
 {
     struct world *w = app->proc->world;
     if (app->root != RW_ROOT)
         return;
     struct app *writer = some_writer(app->proc);
     bool reads = writer || chance(w, w->many_writers ? 8 : 2);
-    wish->naming.role = reads ? ZKL_ROLE_READ : ZKL_ROLE_WRITE;
+    lock_request->naming.role = reads ? ZKL_ROLE_READ : ZKL_ROLE_WRITE;
     if (!writer || chance(w, 6))
         return;
     happened(w, SIM_DOWNGRADE);
     app->writer = writer;
     memcpy(app->writer_guid, writer->contender.machine.guid, sizeof app->writer_guid);
-    wish->downgrade_from = &writer->contender;
+    lock_request->downgrade_from = &writer->contender;
 }
 
 static bool is_lonely(struct world *w)
@@ -199,30 +199,30 @@ static void start(struct app *app)
 {
     struct proc *p = app->proc;
     struct world *w = p->world;
-    struct zkl_lock_request wish = {.data = "owner"};
+    struct zkl_lock_request lock_request = {.data = "owner"};
     *app = (struct app){.proc = p, .phase = WAITING, .in_core = true};
     app->root = choose_root(app);
-    app->try_only = wish.try_only = chance(w, 5);
-    wish.try_sync = chance(w, 2);
-    wish.try_asks = w->turns || w->readers;
-    wish.watch_own = chance(w, 3);
-    wish.posted = chance(w, 4);
-    wish.lock_path = root_paths[app->root];
-    wish.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
-    choose_role(app, &wish);
-    if (wish.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
-        wish.unlisted = &p->alone[app->root];
-    wish.view = &p->views[app->root];
-    if (wish.try_only)
+    app->try_only = lock_request.try_only = chance(w, 5);
+    lock_request.try_sync = chance(w, 2);
+    lock_request.try_asks = w->turns || w->readers;
+    lock_request.watch_own = chance(w, 3);
+    lock_request.posted = chance(w, 4);
+    lock_request.lock_path = root_paths[app->root];
+    lock_request.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
+    choose_role(app, &lock_request);
+    if (lock_request.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
+        lock_request.unlisted = &p->alone[app->root];
+    lock_request.view = &p->views[app->root];
+    if (lock_request.try_only)
         happened(w, SIM_TRY);
-    if (wish.lease_ns)
+    if (lock_request.lease_ns)
         happened(w, SIM_LEASE);
     app->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
-    say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), wish.lock_path,
-        wish.try_only ? " (try)" : "");
-    if (wish.naming.role == ZKL_ROLE_WRITE)
+    say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), lock_request.lock_path,
+        lock_request.try_only ? " (try)" : "");
+    if (lock_request.naming.role == ZKL_ROLE_WRITE)
         readers_make_room(p);
-    zkl_core_acquire(core_of(p), now_of(p), &app->contender, &wish);
+    zkl_core_acquire(core_of(p), now_of(p), &app->contender, &lock_request);
 }
 
 static void end_wish(struct app *app)

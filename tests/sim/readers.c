@@ -142,21 +142,21 @@ static void queue(struct sitter *sitter)
     struct app *place = free_place(p);
     if (!place)
         return;
-    struct zkl_lock_request wish = {.lock_path = lock_path(),
-                                    .data = "owner",
-                                    .naming = {.role = ZKL_ROLE_READ},
-                                    .try_only = chance(w, 6),
-                                    .retained = p->cache.state == ZKL_READ_CACHE_EMPTY,
-                                    .posted = chance(w, 4)};
+    struct zkl_lock_request lock_request = {.lock_path = lock_path(),
+                                            .data = "owner",
+                                            .naming = {.role = ZKL_ROLE_READ},
+                                            .try_only = chance(w, 6),
+                                            .retained = p->cache.state == ZKL_READ_CACHE_EMPTY,
+                                            .posted = chance(w, 4)};
     *place = (struct app){.proc = p,
                           .phase = WAITING,
                           .root = RW_ROOT,
                           .in_core = true,
-                          .try_only = wish.try_only,
+                          .try_only = lock_request.try_only,
                           .until_ms = INT64_MAX};
     sitter->place = place;
     sitter->phase = WAITING;
-    zkl_core_acquire(core_of(p), now_of(p), &place->contender, &wish);
+    zkl_core_acquire(core_of(p), now_of(p), &place->contender, &lock_request);
 }
 
 static void start(struct sitter *sitter)

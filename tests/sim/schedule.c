@@ -135,8 +135,8 @@ static void chaos(struct world *w, const bool *skip)
     reseed(w);
 }
 
-/* No more faults but stalls: every wish and every unlock must end. Waiters without a deadline
- * stay until they are granted: the others unlock. */
+/* No more faults but stalls: every lock request and every unlock must end. Waiters without a
+ * deadline stay until they are granted: the others unlock. */
 static void heal(struct world *w)
 {
     int64_t began_ms = w->fake.now_ms;

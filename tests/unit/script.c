@@ -291,13 +291,13 @@ void script_free(struct script *s)
 
 /* --- the owner ------------------------------------------------------------ */
 
-void script_acquire(struct script *s, struct zkl_lock_request wish)
+void script_acquire(struct script *s, struct zkl_lock_request lock_request)
 {
     size_t index = (size_t)s->core.last_number;
     assert_true(index < SCRIPT_CONTENDERS);
-    wish.data = "owner";
+    lock_request.data = "owner";
     s->live[index] = true;
-    zkl_core_acquire(&s->core, now_of(s), &s->contenders[index], &wish);
+    zkl_core_acquire(&s->core, now_of(s), &s->contenders[index], &lock_request);
 }
 
 void script_lock(struct script *s, const char *root)

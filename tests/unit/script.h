@@ -71,9 +71,9 @@ struct script *script_connected(void);
 /* Ends it: nothing may be left. */
 void script_free(struct script *s);
 
-/* --- the owner: contenders are #1, #2 ... in the order of their wishes ---- */
+/* --- the owner: contenders are #1, #2 ... in the order of their lock requests ---- */
 
-void script_acquire(struct script *s, struct zkl_lock_request wish);
+void script_acquire(struct script *s, struct zkl_lock_request lock_request);
 void script_lock(struct script *s, const char *root);
 void script_try(struct script *s, const char *root, bool sync);
 void script_try_asking(struct script *s, const char *root);

@@ -302,8 +302,8 @@ static void a_trylock_that_lost_the_race_leaves_nothing(void **state)
 
 /* --- denied --------------------------------------------------------------- */
 
-/* Goal: each missing permission ends the wish with EACCES and names what is missing. Method:
- * NOAUTH as the answer to each request in turn. */
+/* Goal: each missing permission ends the lock request with EACCES and names what is missing.
+ * Method: NOAUTH as the answer to each request in turn. */
 static void a_denied_request_fails_with_the_missing_permission(void **state)
 {
     struct script *s = script_connected();
@@ -548,7 +548,7 @@ static void a_list_without_its_barrier_does_not_prove_the_node_missing(void **st
 
 /* --- stopping ------------------------------------------------------------- */
 
-/* Goal: a wish that ends while its create is out leaves nothing. Method: cancel, then the
+/* Goal: a lock request that ends while its create is out leaves nothing. Method: cancel, then the
  * create's answer comes. Modes: F3. */
 static void a_cancel_with_the_create_out_deletes_what_it_made(void **state)
 {
@@ -632,7 +632,7 @@ static void a_timeout_with_unknown_outcome_may_find_nothing(void **state)
 }
 
 /* Goal: a list that went over another link than the create proves nothing, as the server there may lag.
- * Method: a wish is given up, the create is lost, and the link comes. Modes: F1. */
+ * Method: a lock request is given up, the create is lost, and the link comes. Modes: F1. */
 static void a_list_over_the_next_link_does_not_prove_the_node_missing(void **state)
 {
     struct script *s = script_connected();

@@ -37,12 +37,12 @@ static void answer_list_of(struct script *s, const char *path, struct zkl_reply 
 }
 
 /* Returns its number. */
-static int lock_with(struct script *s, int path, struct zkl_lock_request wish)
+static int lock_with(struct script *s, int path, struct zkl_lock_request lock_request)
 {
-    wish.lock_path = paths[path];
-    wish.unlisted = &alone[path];
-    wish.view = &views[path];
-    script_acquire(s, wish);
+    lock_request.lock_path = paths[path];
+    lock_request.unlisted = &alone[path];
+    lock_request.view = &views[path];
+    script_acquire(s, lock_request);
     return (int)s->core.last_number;
 }
 
@@ -881,10 +881,10 @@ static void other_kinds_find_nothing_of_ours(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct script *s = posted_unlock_waits(1);
-        struct zkl_lock_request wish = kinds[i];
+        struct zkl_lock_request lock_request = kinds[i];
         script_forget(s);
-        wish.lock_path = "/p0"; /* and no record of the path */
-        script_acquire(s, wish);
+        lock_request.lock_path = "/p0"; /* and no record of the path */
+        script_acquire(s, lock_request);
         assert_int_equal(s->core.group_commit.held, 0);
         const char *deleted = strstr(s->text, "> delete /p0/"),
                    *listed = strstr(s->text, "> list /p0");

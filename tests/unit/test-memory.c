@@ -63,7 +63,7 @@ static void a_long_name_is_watched(void **state)
     script_free(s);
 }
 
-/* Goal: no memory for its path ends the wish. */
+/* Goal: no memory for its path ends the lock request. */
 static void no_memory_for_a_long_name_ends_the_lock_request(void **state)
 {
     struct script *s = script_connected();
@@ -77,7 +77,7 @@ static void no_memory_for_a_long_name_ends_the_lock_request(void **state)
     script_free(s);
 }
 
-/* Goal: no memory for the watch on an exhausted root ends the wish, with its reason. */
+/* Goal: no memory for the watch on an exhausted root ends the lock request, with its reason. */
 static void no_memory_for_the_root_s_watch_ends_the_lock_request(void **state)
 {
     struct script *s = script_connected();

@@ -108,7 +108,7 @@ static void live_with_refused(enum zkl_request_kind kind, enum zkl_answer refusa
     finish_all(s);
 }
 
-/* Goal: whichever request can't be sent, the wish ends and nothing is left. Method: a
+/* Goal: whichever request can't be sent, the lock request ends and nothing is left. Method: a
  * contender's whole life for each kind and each reason, refused once or for good. */
 static void a_refused_request_never_hangs_loops_or_leaks(void **state)
 {
