@@ -261,7 +261,7 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
 /* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is
  * woken. It is of one hold; of a request for permits, or a group that is made in one transaction,
- * of all their holds: hold is the first one, whose ask or group is set. */
+ * of all their holds: hold is the first one, whose request or group is set. */
 struct zkl_acquisition {
     struct zkl_hold *hold;
     struct zkl_group *group; /* or NULL */

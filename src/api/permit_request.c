@@ -21,7 +21,7 @@ struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *reques
     return (struct zkl_hold *)request->members[i];
 }
 
-static void free_ask(struct zkl_permit_request *request)
+static void free_request(struct zkl_permit_request *request)
 {
     struct zkl_client *client = request->client;
     for (size_t i = 0; i < request->count; i++)
@@ -36,7 +36,7 @@ static void free_ask(struct zkl_permit_request *request)
 void zkl_permit_request_unref(struct zkl_permit_request *request)
 {
     if (atomic_fetch_sub(&request->refs, 1) == 1)
-        free_ask(request);
+        free_request(request);
 }
 
 static void ended(struct zkl_waker *waker)

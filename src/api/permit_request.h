@@ -21,7 +21,7 @@ struct zkl_permit_request {
     struct zkl_contender *members[]; /* each the first member of its hold */
 };
 
-/* NULL: no memory. Its holds have one reference each, the ask's. */
+/* NULL: no memory. Its holds have one reference each, the request's. */
 struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphore, size_t count);
 void zkl_permit_request_unref(struct zkl_permit_request *request); /* without the mutex */
 struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *request, size_t i);
