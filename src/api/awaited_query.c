@@ -133,8 +133,8 @@ static void answered(struct zkl_query *query, int code, const struct zkl_reply *
         wake(query_wait);
 }
 
-void zkl_query_wait_ask(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
-                        size_t count)
+void zkl_query_wait_send(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
+                         size_t count)
 {
     struct zkl_client *client = query_wait->client;
     query_wait->next = client->inquiries;
@@ -145,7 +145,7 @@ void zkl_query_wait_ask(struct zkl_query_wait *query_wait, struct zkl_awaited_qu
     for (size_t i = 0; i < count; i++) {
         queries[i].query_wait = query_wait;
         queries[i].query.answered = answered;
-        zkl_core_ask(&client->driver->core, zkl_clock_now(), &queries[i].query);
+        zkl_core_query(&client->driver->core, zkl_clock_now(), &queries[i].query);
     }
 }
 

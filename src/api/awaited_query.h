@@ -16,7 +16,7 @@
 struct zkl_query_wait;
 
 struct zkl_awaited_query {
-    struct zkl_query query; /* the query; first */
+    struct zkl_query query; /* first */
 
     /* The answer: what it was, and the node as in a reply. */
     struct zkl_query_wait *query_wait; /* the wait for it; NULL: answered, or given up */
@@ -62,15 +62,15 @@ struct zkl_query_wait {
     struct zkl_waker waker; /* first */
     struct zkl_client *client;
     struct zkl_cancel *cancel;
-    size_t open;     /* questions without an answer */
+    size_t open;     /* queries without an answer */
     atomic_int refs; /* the call, a queued waker */
     struct zkl_query_wait *next, *prev;
 };
 
 struct zkl_query_wait *zkl_query_wait_new(struct zkl_client *client,
                                           struct zkl_cancel *cancel); /* without the mutex */
-void zkl_query_wait_ask(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
-                        size_t count);
+void zkl_query_wait_send(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
+                         size_t count);
 /* Queries without an answer will get none. Returns the first code that is not 0. */
 int zkl_query_wait_withdraw(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
                             size_t count);

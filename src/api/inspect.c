@@ -243,7 +243,7 @@ static int list(struct look *look)
 }
 
 /* Not all together: their number has no bound. */
-static int ask_all(const struct look *look, struct zkl_awaited_query *queries, size_t count)
+static int query_all(const struct look *look, struct zkl_awaited_query *queries, size_t count)
 {
     int rc = 0;
     for (size_t at = 0; at < count && rc == 0; at += AT_ONCE)
@@ -264,7 +264,7 @@ static bool is_there(const struct zkl_awaited_query *q)
 
 /* A query of a node without the right to read it: a newer server reveals only that the node
  * exists. */
-static int ask_denied(struct look *look)
+static int query_denied(struct look *look)
 {
     size_t denied = 0, n = 0;
     for (size_t i = 0; i < look->count; i++) {
@@ -280,7 +280,7 @@ static int ask_denied(struct look *look)
         if (is_denied(&look->queries[i]))
             again[n++] = zkl_awaited_query_of(ZKL_REQ_STAT, look->queries[i].query.path);
     }
-    int rc = ask_all(look, again, denied);
+    int rc = query_all(look, again, denied);
     n = 0;
     for (size_t i = 0; i < look->count && rc == 0; i++) {
         if (look->children[i].denied)
@@ -290,11 +290,11 @@ static int ask_denied(struct look *look)
     return rc;
 }
 
-static int ask_children(struct look *look)
+static int query_children(struct look *look)
 {
-    int rc = ask_all(look, look->queries, look->count);
+    int rc = query_all(look, look->queries, look->count);
     if (rc == 0)
-        rc = ask_denied(look);
+        rc = query_denied(look);
     for (size_t i = 0; i < look->count && rc == 0; i++) {
         const struct zkl_awaited_query *q = &look->queries[i];
         if (!is_there(q) && q->answer != ZKL_ANSWER_NONODE)
@@ -414,7 +414,7 @@ static int look_at(struct look *look)
 {
     int rc = list(look);
     if (rc == 0)
-        rc = ask_children(look);
+        rc = query_children(look);
     if (rc != 0)
         return rc;
     struct zkl_listed *listed = calloc(look->count + 1, sizeof *listed);

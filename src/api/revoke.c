@@ -52,10 +52,10 @@ static int check(const struct attempt *a)
     return 0;
 }
 
-/* --- asking ------------------------------------------------------------- */
+/* --- querying ----------------------------------------------------------- */
 
-static int ask(const struct attempt *a, struct zkl_awaited_query *queries, size_t count,
-               int64_t deadline)
+static int query(const struct attempt *a, struct zkl_awaited_query *queries, size_t count,
+                 int64_t deadline)
 {
     return zkl_query_all(a->client, queries, count, deadline, a->cancel);
 }
@@ -103,7 +103,7 @@ static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
 {
     struct zkl_awaited_query q[] = {zkl_awaited_query_of(ZKL_REQ_SYNC, a->path),
                                     zkl_awaited_query_of(ZKL_REQ_STAT, a->path)};
-    int rc = ask(a, q, 2, deadline);
+    int rc = query(a, q, 2, deadline);
     *found = q[1];
     if (rc != 0)
         return fail(a, rc, "reading the node");
@@ -136,7 +136,7 @@ static int delete_found(const struct attempt *a, const struct zkl_awaited_query 
     q.query.flag = !unseen;
     q.query.once = true;
     q.query.version = found->version;
-    int rc = ask(a, &q, 1, deadline);
+    int rc = query(a, &q, 1, deadline);
     if (rc != 0)
         return fail(a, rc, "deleting the node, which may or may not be deleted");
     if (unseen && q.answer == ZKL_ANSWER_NOTEMPTY)
@@ -195,7 +195,7 @@ static int check_none(const struct attempt *a, int64_t deadline, int64_t *shown)
     struct zkl_awaited_query q[] = {zkl_awaited_query_of(ZKL_REQ_SYNC, a->path),
                                     zkl_awaited_query_of(ZKL_REQ_STAT, a->path)};
     int64_t before = *shown;
-    int rc = ask(a, q, 2, deadline);
+    int rc = query(a, q, 2, deadline);
     if (rc != 0)
         return fail(a, rc == ZKL_ETIMEDOUT ? ZKL_EDISCONNECTED : rc, "looking for the node");
     *shown = q[1].answer == ZKL_ANSWER_OK       ? q[1].czxid
@@ -212,7 +212,7 @@ static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
     q.query.once = true;
     bool tried = false;
     for (int64_t shown = 0;;) {
-        int rc = ask(a, &q, 1, deadline);
+        int rc = query(a, &q, 1, deadline);
         if (rc == ZKL_ETIMEDOUT) /* which means that it was asked */
             rc = ZKL_EDISCONNECTED;
         if (rc != 0)
@@ -234,7 +234,7 @@ static int wait_for_end(const struct attempt *a, int64_t czxid)
 {
     struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_WATCH, a->path);
     q.query.czxid = czxid;
-    int rc = ask(a, &q, 1, a->deadline);
+    int rc = query(a, &q, 1, a->deadline);
     if (rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED)
         return fail(a, ZKL_ETIMEDOUT, "the holder was asked and has not released the lock");
     if (rc != 0)

@@ -89,7 +89,8 @@ static int check(const struct zkl_client *client, const struct zkl_standing *sta
     return rc;
 }
 
-static int ask(const struct zkl_mutex *mutex, struct zkl_standing *standing, const char *call)
+static int count_waiting(const struct zkl_mutex *mutex, struct zkl_standing *standing,
+                         const char *call)
 {
     if (check(mutex->client, standing, call) != 0)
         return 0;
@@ -105,7 +106,7 @@ static int ask(const struct zkl_mutex *mutex, struct zkl_standing *standing, con
 int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *standing)
 {
     if (mutex)
-        return ask(mutex, standing, "zkl_mutex_waiting");
+        return count_waiting(mutex, standing, "zkl_mutex_waiting");
     zkl_fail(ZKL_EINVAL, "zkl_mutex_waiting: mutex is NULL");
     return 0;
 }
@@ -113,7 +114,7 @@ int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *standing)
 int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_standing *standing)
 {
     if (semaphore)
-        return ask(&semaphore->base, standing, "zkl_semaphore_waiting");
+        return count_waiting(&semaphore->base, standing, "zkl_semaphore_waiting");
     zkl_fail(ZKL_EINVAL, "zkl_semaphore_waiting: semaphore is NULL");
     return 0;
 }

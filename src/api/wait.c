@@ -805,14 +805,14 @@ static int wait_for_answers(struct zkl_query_wait *query_wait, int64_t deadline)
     return 0;
 }
 
-static int ask_locked(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
-                      size_t count, int64_t deadline)
+static int send_and_wait(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
+                         size_t count, int64_t deadline)
 {
     if (zkl_cancel_is_set(query_wait->cancel))
         return ZKL_ECANCELED;
     if (zkl_clock_mono_ns() >= deadline)
         return ZKL_ETIMEDOUT;
-    zkl_query_wait_ask(query_wait, queries, count);
+    zkl_query_wait_send(query_wait, queries, count);
     int rc = wait_for_answers(query_wait, deadline);
     int said = zkl_query_wait_withdraw(query_wait, queries, count);
     return rc != 0 ? rc : said;
@@ -827,7 +827,7 @@ int zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, 
     zkl_driver_lock(client->driver);
     int rc = cancel ? zkl_cancel_use(client, cancel) : 0;
     if (rc == 0) {
-        rc = ask_locked(query_wait, queries, count, deadline);
+        rc = send_and_wait(query_wait, queries, count, deadline);
         if (cancel)
             zkl_cancel_unuse(client, cancel);
     }

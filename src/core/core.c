@@ -348,7 +348,7 @@ bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_conte
     return zkl_timers_begin_lease(core, contender, lease_ns);
 }
 
-void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
+void zkl_core_query(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
 {
     enter(core, now);
     zkl_batch_cancel_held(core);

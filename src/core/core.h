@@ -494,7 +494,7 @@ bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_conte
                     int64_t lease_ns);
 /* query is the caller's memory, which the core uses until it is answered (perhaps before this
  * returns) or withdrawn. */
-void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
+void zkl_core_query(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
 /* The caller wants no answer any more, if none came. */
 void zkl_core_withdraw(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
 /* Stop every lock request and lose every hold; the session's end follows. */

@@ -22,7 +22,7 @@ static void unpark(struct zkl_core *core, struct zkl_query *q)
     q->parked = false;
 }
 
-/* --- asking ------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------ */
 
 static void send_one(struct zkl_core *core, struct zkl_query *q, enum zkl_request_kind kind)
 {
@@ -42,7 +42,7 @@ static void watch(struct zkl_core *core, struct zkl_query *q)
         send_one(core, q, ZKL_REQ_STAT);
 }
 
-static void ask(struct zkl_core *core, struct zkl_query *q)
+static void send_query(struct zkl_core *core, struct zkl_query *q)
 {
     unpark(core, q);
     if (!zkl_core_connected(core))
@@ -95,7 +95,7 @@ void zkl_query_begin(struct zkl_core *core, struct zkl_query *q)
     else if (core->session.state == ZKL_SESSION_CLOSED)
         end(core, q, ZKL_ECLOSED, NULL);
     else
-        ask(core, q);
+        send_query(core, q);
 }
 
 void zkl_query_withdraw(struct zkl_core *core, struct zkl_query *q)
@@ -114,7 +114,7 @@ void zkl_query_answer(struct zkl_core *core, struct zkl_query *q, const struct z
     if (reply->answer == ZKL_ANSWER_LINK && !q->once)
         park(core, q);
     else if (reply->otherwise)
-        ask(core, q);
+        send_query(core, q);
     else if (watching && reply->answer == ZKL_ANSWER_OK && is_another(q, reply))
         end_with(core, q, ZKL_ANSWER_NONODE, 0);
     else if (!watching || reply->answer != ZKL_ANSWER_OK)
@@ -127,7 +127,7 @@ void zkl_query_watched(struct zkl_core *core, struct zkl_query *q, bool deleted,
     if (deleted)
         end_with(core, q, ZKL_ANSWER_NONODE, 0);
     else if (event->type == ZKL_EV_PRED_FIRED)
-        ask(core, q); /* a node that was deleted and made again is reported as changed */
+        send_query(core, q); /* a node that was deleted and made again is reported as changed */
     else if (event->answer == ZKL_ANSWER_LINK)
         park(core, q);
     else
@@ -141,7 +141,7 @@ void zkl_query_link_up(struct zkl_core *core)
     for (struct zkl_query *q = core->queries; q; q = q->next) {
         if (q->slot.id == 0)
             /* a watch too: what it reports after a reconnect is not the whole truth */
-            ask(core, q);
+            send_query(core, q);
     }
 }
 
@@ -149,7 +149,7 @@ void zkl_query_retry(struct zkl_core *core)
 {
     for (struct zkl_query *q = core->queries; q; q = q->next) {
         if (q->parked)
-            ask(core, q);
+            send_query(core, q);
     }
 }
 

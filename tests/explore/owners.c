@@ -595,7 +595,7 @@ void owner_start(struct owner *o)
         o->phase = WAITING;
         o->query = (struct zkl_query){
             .kind = part->query, .path = root_paths[part->root], .answered = query_answered};
-        zkl_core_ask(&c->core, now_of(w), &o->query);
+        zkl_core_query(&c->core, now_of(w), &o->query);
         break;
     }
 }

@@ -497,7 +497,7 @@ static void act_as_question(struct stream *s, struct question *question)
                            .czxid = fuzz_below(&s->in, 3),
                            .once = fuzz_flag(&s->in),
                            .answered = on_query};
-    zkl_core_ask(&s->core, s->now, &question->query);
+    zkl_core_query(&s->core, s->now, &question->query);
 }
 
 /* --- all of them --------------------------------------------------------- */

@@ -85,7 +85,7 @@ static void ask(struct question *q)
     if (chance(w, 3))
         q->until_ms = w->fake.now_ms + rnd(w, 400);
     say("[%6lld] %d asks %d of %s", (long long)w->fake.now_ms, name_of(p), (int)kind, q->path);
-    zkl_core_ask(core_of(p), now_of(p), &q->query);
+    zkl_core_query(core_of(p), now_of(p), &q->query);
 }
 
 void queries_run(struct proc *p)

@@ -405,7 +405,7 @@ void script_ask(struct script *s, struct zkl_query query)
     query.answered = on_query;
     s->queries[s->asked] = query;
     s->asked++;
-    zkl_core_ask(&s->core, now_of(s), &s->queries[s->asked - 1]);
+    zkl_core_query(&s->core, now_of(s), &s->queries[s->asked - 1]);
 }
 
 void script_withdraw(struct script *s, int number)
