@@ -156,7 +156,7 @@ enum zkl_action_type {
     ZKL_DO_STAT,
     ZKL_DO_RENEW,       /* delete the empty root and make it again */
     ZKL_DO_EXPECT_LATE, /* the create that no list showed may be carried out yet */
-    ZKL_DO_ASK,         /* name: a child of the root; request its release, as a revocation does */
+    ZKL_DO_REVOKE,      /* name: a child of the root; request its release */
     ZKL_DO_DELETE,
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */

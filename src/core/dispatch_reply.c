@@ -132,7 +132,7 @@ void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply)
 
 /* Curator's Revoker writes this; it counts wherever it is first seen, by the arming of the watch or
  * by the arming that follows a change. */
-static bool asks_to_let_go(const struct zkl_reply *reply)
+static bool carries_revocation(const struct zkl_reply *reply)
 {
     return reply->data && zkl_is_revocation(reply->data, reply->data_size);
 }
@@ -172,7 +172,7 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
         watch->node_session = reply->node_session;
         watch->armed_version = zkl_watch_version(watch, reply);
         zkl_watch_keep_owner(watch, reply);
-        if (asks_to_let_go(reply)) {
+        if (carries_revocation(reply)) {
             watch->revoked = true;
             feed_own(core, watch, ZKL_EV_REVOKED);
         }

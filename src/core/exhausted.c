@@ -63,7 +63,7 @@ static void judge_lock_path(struct zkl_step *s)
         s->m->renew_out = true;
         zkl_step_emit(s, ZKL_DO_RENEW);
     } else if (find_kept(s, &look)) {
-        zkl_step_emit(s, ZKL_DO_ASK)->name = find_kept(s, &look);
+        zkl_step_emit(s, ZKL_DO_REVOKE)->name = find_kept(s, &look);
     } /* else: contenders leave, and the child watch reports it */
 }
 

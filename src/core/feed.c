@@ -163,7 +163,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
     case ZKL_DO_RENEW:
         zkl_core_send_lock_path(core, c, ZKL_SLOT_STAT, ZKL_REQ_RENEW);
         break;
-    case ZKL_DO_ASK:
+    case ZKL_DO_REVOKE:
         zkl_core_send_revocation(core, c, action->name);
         break;
     case ZKL_DO_DELETE:

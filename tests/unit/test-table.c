@@ -58,7 +58,7 @@ static bool is_request(enum zkl_action_type type)
 {
     return type == ZKL_DO_MAKE || type == ZKL_DO_CREATE || type == ZKL_DO_LIST ||
            type == ZKL_DO_SYNC || type == ZKL_DO_BARRIER || type == ZKL_DO_LIST_LOCK_PATH ||
-           type == ZKL_DO_STAT || type == ZKL_DO_RENEW || type == ZKL_DO_ASK ||
+           type == ZKL_DO_STAT || type == ZKL_DO_RENEW || type == ZKL_DO_REVOKE ||
            type == ZKL_DO_DELETE || type == ZKL_DO_WATCH_PRED || type == ZKL_DO_GET_LIMIT ||
            type == ZKL_DO_SET_LIMIT || type == ZKL_DO_WATCH_LIMIT;
 }
@@ -85,7 +85,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.limit.out && w->view.permits > 0));
     must(a->type != ZKL_DO_WATCH_LIMIT || (permit && w->m.limit.watched));
     must(!permit || state != ZKL_CONTENDER_EXHAUSTED);
-    must(a->type != ZKL_DO_ASK ||
+    must(a->type != ZKL_DO_REVOKE ||
          (state == ZKL_CONTENDER_EXHAUSTED && zkl_name_is_retained(a->name)));
     must(a->type != ZKL_DO_RENEW || (state == ZKL_CONTENDER_EXHAUSTED && w->m.renew_out));
     must(a->type != ZKL_DO_STAT || (state == ZKL_CONTENDER_RECOVERING && w->m.stat_out));
