@@ -22,7 +22,7 @@
 #include "awaited_query.h"
 
 #define MS INT64_C(1000000)
-#define ASKED_MS 200 /* how long a try waits for the release of a node that may have no holder */
+#define RETAINED_MS 200 /* how long a try waits for the release of a node that may have no holder */
 #define LOOK_MS 100
 #define LAPSED_MS 2 /* a lease of which no more is left is over */
 
@@ -276,12 +276,12 @@ static void start_one(struct zkl_acquisition *a)
     struct zkl_hold *hold = a->hold;
     hold->caches = hold->may_cache && zkl_cached_wants(hold, &a->wait);
     struct zkl_lock_request lock_request = lock_request_of(hold, &a->wait);
-    lock_request.try_asks = true;
+    lock_request.try_behind_retained = true;
     lock_request.view = &hold->lock_path->view;
     lock_request.unlisted = unlisted_at(hold);
     hold->phase = ZKL_PHASE_WAITING;
     if (lock_request.try_only)
-        a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
+        a->busy_at = zkl_clock_mono_ns() + RETAINED_MS * MS;
     if (hold->mutex->has_local_queue) {
         zkl_hold_ask(hold, &lock_request, a->stage == ZKL_ACQ_ENDS);
         return;
@@ -308,7 +308,7 @@ static bool is_busy(const struct zkl_acquisition *a, int64_t now_ns)
     const struct zkl_hold *hold = a->hold;
     return hold->request
                ? zkl_permit_request_is_busy(hold->request, now_ns)
-               : now_ns >= a->busy_at && zkl_contender_is_asking(&hold->contender.machine);
+               : now_ns >= a->busy_at && zkl_contender_awaits_retained(&hold->contender.machine);
 }
 
 static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)

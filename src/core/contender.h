@@ -232,8 +232,8 @@ struct zkl_lock_request {
     struct zkl_quota quota; /* with ZKL_ROLE_PERMIT */
     bool try_only, try_sync;
     bool watch_own; /* the owner must learn of the node's deletion immediately */
-    /* a try queues behind a node that may have no holder, if that is the only one */
-    bool try_asks;
+    /* a try queues behind a retained node, which may have no holder, if that is the only one */
+    bool try_behind_retained;
     bool retained; /* the node may stay without a holder: its name says so */
     bool posted;   /* unlock does not wait for the answer */
     /* A read lock's: the same owner's held write lock, read when the contender begins. */
@@ -281,7 +281,7 @@ struct zkl_contender_machine {
     /* WAITING: contenders before us at most, as the last list said or our number; 0: of a permit,
      * whose turn it is already */
     size_t before;
-    bool asks;               /* a try that queued so */
+    bool behind_retained;    /* a try that queued so */
     bool watches_contention; /* HOLDING: the owner needs to know of others that queue */
     bool contended;          /* some do, or were before us */
     bool crowded;            /* because ZKL_CACHED_READERS_MAX were */
@@ -374,10 +374,11 @@ static inline bool zkl_contender_may_stay(const struct zkl_contender_machine *m)
            m->lease_end_boot == 0;
 }
 
-/* A try that waits for the release of a node that may have no holder. */
-static inline bool zkl_contender_is_asking(const struct zkl_contender_machine *m)
+/* A try that waits for the release of a retained node, which may have no holder. */
+static inline bool zkl_contender_awaits_retained(const struct zkl_contender_machine *m)
 {
-    return m->asks && (m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_LISTING);
+    return m->behind_retained &&
+           (m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_LISTING);
 }
 
 #endif

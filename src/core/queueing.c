@@ -47,7 +47,7 @@ void zkl_step_decide_place(struct zkl_step *s)
         zkl_step_requeue(s, "own node not in the list");
     else if (!look.predecessor || s->kind->within_hold)
         zkl_step_grant(s, "first");
-    else if (s->m->asked.try_only && !(s->m->asks && may_be_given_up(&look)))
+    else if (s->m->asked.try_only && !(s->m->behind_retained && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     else {
         s->m->pred_is_by_number = false;
@@ -84,10 +84,11 @@ void zkl_step_look_for_others(struct zkl_step *s)
 {
     bool there = s->ev->answer == ZKL_ANSWER_OK;
     struct zkl_look look = there ? zkl_step_look(s, NULL) : (struct zkl_look){0};
-    s->m->asks = look.before > 0 && s->m->asked.try_asks && may_be_given_up(&look);
+    s->m->behind_retained =
+        look.before > 0 && s->m->asked.try_behind_retained && may_be_given_up(&look);
     if (look.before == 0)
         zkl_step_enqueue(s, "nobody is there");
-    else if (s->m->asks)
+    else if (s->m->behind_retained)
         zkl_step_enqueue(s, "nobody may be in it");
     else
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody is there");

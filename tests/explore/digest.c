@@ -189,14 +189,14 @@ static void watch_ref(const struct zkl_watch *watch)
 static void machine(const struct zkl_contender_machine *m)
 {
     raw(m->state);
-    raw(m->asked.try_only | m->asked.try_sync << 1 | m->asked.try_asks << 2 |
+    raw(m->asked.try_only | m->asked.try_sync << 1 | m->asked.try_behind_retained << 2 |
         m->asked.watch_own << 3 | m->asked.retained << 4 | m->create_out << 5 | m->list_out << 6 |
         m->stat_out << 7 | m->renew_out << 8 | m->delete_out << 9 | m->on_server << 10 |
         m->maybe_on_server << 11 | m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 |
-        m->asks << 15 | m->watches_contention << 16 | m->contended << 17 | m->crowded << 18 |
-        (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 |
-        m->was_first << 22 | m->asked.posted << 23 | m->pred_is_by_number << 27 |
-        m->may_be_late << 28);
+        m->behind_retained << 15 | m->watches_contention << 16 | m->contended << 17 |
+        m->crowded << 18 | (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 |
+        m->own_is_put_off << 21 | m->was_first << 22 | m->asked.posted << 23 |
+        m->pred_is_by_number << 27 | m->may_be_late << 28);
     raw((int64_t)m->asked.naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);

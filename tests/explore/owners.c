@@ -556,18 +556,18 @@ void owner_start(struct owner *o)
     const struct part *part = o->part;
     struct client *c = o->client;
     struct world *w = c->world;
-    struct zkl_lock_request lock_request = {.lock_path = root_paths[part->root],
-                                            .data = "owner",
-                                            .naming.role = part->role,
-                                            .try_only = part->try_only,
-                                            .try_sync = part->try_sync,
-                                            .try_asks = w->bounds->scenario->retain_ms > 0,
-                                            .posted = part->posted,
-                                            .watch_own = part->watch_own,
-                                            .lease_ns =
-                                                part->leases * w->bounds->scenario->lease_ms * MS,
-                                            .unlisted = part->alone ? &c->alone[part->root] : NULL,
-                                            .view = part->alone ? &c->views[part->root] : NULL};
+    struct zkl_lock_request lock_request = {
+        .lock_path = root_paths[part->root],
+        .data = "owner",
+        .naming.role = part->role,
+        .try_only = part->try_only,
+        .try_sync = part->try_sync,
+        .try_behind_retained = w->bounds->scenario->retain_ms > 0,
+        .posted = part->posted,
+        .watch_own = part->watch_own,
+        .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
+        .unlisted = part->alone ? &c->alone[part->root] : NULL,
+        .view = part->alone ? &c->views[part->root] : NULL};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
     case PART_LOCK:

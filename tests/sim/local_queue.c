@@ -143,7 +143,7 @@ static void start(struct guest *guest)
                                   .data = "owner",
                                   .unlisted = &p->alone[w->turns_root],
                                   .try_only = chance(w, 6),
-                                  .try_asks = chance(w, 2),
+                                  .try_behind_retained = chance(w, 2),
                                   .watch_own = chance(w, 4),
                                   .posted = chance(w, 4),
                                   .retained = p->turns.retain_ns > 0,

@@ -204,7 +204,7 @@ static void start(struct app *app)
     app->root = choose_root(app);
     app->try_only = lock_request.try_only = chance(w, 5);
     lock_request.try_sync = chance(w, 2);
-    lock_request.try_asks = w->turns || w->readers;
+    lock_request.try_behind_retained = w->turns || w->readers;
     lock_request.watch_own = chance(w, 3);
     lock_request.posted = chance(w, 4);
     lock_request.lock_path = root_paths[app->root];

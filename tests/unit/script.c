@@ -316,10 +316,10 @@ void script_try(struct script *s, const char *root, bool sync)
         s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_sync = sync});
 }
 
-void script_try_asking(struct script *s, const char *root)
+void script_try_behind_retained(struct script *s, const char *root)
 {
-    script_acquire(
-        s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_asks = true});
+    script_acquire(s, (struct zkl_lock_request){
+                          .lock_path = root, .try_only = true, .try_behind_retained = true});
 }
 
 void script_read(struct script *s, const char *root)
@@ -333,7 +333,7 @@ void script_write(struct script *s, const char *root)
     script_acquire(s, (struct zkl_lock_request){.lock_path = root,
                                                 .naming.role = ZKL_ROLE_WRITE,
                                                 .try_only = true,
-                                                .try_asks = true});
+                                                .try_behind_retained = true});
 }
 
 void script_lock_watched(struct script *s, const char *root)

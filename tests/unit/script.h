@@ -76,7 +76,7 @@ void script_free(struct script *s);
 void script_acquire(struct script *s, struct zkl_lock_request lock_request);
 void script_lock(struct script *s, const char *root);
 void script_try(struct script *s, const char *root, bool sync);
-void script_try_asking(struct script *s, const char *root);
+void script_try_behind_retained(struct script *s, const char *root);
 void script_lock_watched(struct script *s,
                          const char *root); /* needs to learn of a deletion immediately */
 /* A reader whose node may stay, and a writer's try. */

@@ -466,11 +466,11 @@ static void another_hold_is_kept(void **state)
 
 /* Goal: a try that finds one node that may have no holder queues behind it; else, or without leave
  * to, it says busy after one read. */
-static void a_try_asks_for_it(void **state)
+static void a_try_queues_behind_it(void **state)
 {
     (void)state;
     s = script_connected();
-    script_try_asking(s, "/r");
+    script_try_behind_retained(s, "/r");
     script_listed(s, "r5:3");
     script_created(s, 4);
     script_listed(s, "r5:3 1:4");
@@ -482,14 +482,14 @@ static void a_try_asks_for_it(void **state)
                      "[     0] #1 QUEUEING -> WAITING: next in line\n"
                      "  > watch /r/G5-0000000003\n"
                      "  > watch /r/G1-0000000004\n");
-    assert_true(zkl_contender_is_asking(&script_contender(s, 1)->machine));
+    assert_true(zkl_contender_awaits_retained(&script_contender(s, 1)->machine));
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_fired(s, "/r/G5-0000000003", ZKL_FIRED_DELETED);
     assert_true(script_has(s, "  #1 granted 101\n"));
     static const char *const busy[] = {"5:3", "r5:3 r6:4", "r5:3 6:4"};
     for (int i = 0; i < 3; i++) {
-        script_try_asking(s, "/r");
+        script_try_behind_retained(s, "/r");
         script_listed(s, busy[i]);
         assert_true(script_has(s, "failed EBUSY"));
         script_forget(s);
@@ -518,7 +518,7 @@ int main(void)
         cmocka_unit_test(another_timer_is_not_its_own),
         cmocka_unit_test(the_next_one_may_be_first_to_know),
         cmocka_unit_test(another_hold_is_kept),
-        cmocka_unit_test(a_try_asks_for_it),
+        cmocka_unit_test(a_try_queues_behind_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

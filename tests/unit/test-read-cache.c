@@ -358,7 +358,7 @@ static void one_node_of_a_handle(void **state)
 
 /* Goal: a writer's try asks for nodes that may have no holder, of however many readers; for others
  * it does not. */
-static void a_try_asks_readers(void **state)
+static void a_try_queues_behind_readers(void **state)
 {
     (void)state;
     s = script_connected();
@@ -367,7 +367,7 @@ static void a_try_asks_readers(void **state)
     assert_true(script_has(s, "create"));
     script_created(s, 7);
     script_listed(s, "S5:1 S6:2 w1:7");
-    assert_true(zkl_contender_is_asking(&script_contender(s, 1)->machine));
+    assert_true(zkl_contender_awaits_retained(&script_contender(s, 1)->machine));
     script_stop(s, 1, ZKL_EBUSY);
     answer_all();
     script_forget(s);
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(a_lost_node_is_left),
         cmocka_unit_test(a_request_closes_it),
         cmocka_unit_test(one_node_of_a_handle),
-        cmocka_unit_test(a_try_asks_readers),
+        cmocka_unit_test(a_try_queues_behind_readers),
         cmocka_unit_test(states_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -360,7 +360,7 @@ static void random_events_respect_the_table(void **state)
         w.connected = !fake_chance(&w.prng, 5);
         w.m.asked.try_only = fake_chance(&w.prng, 4);
         w.m.asked.try_sync = fake_chance(&w.prng, 2);
-        w.m.asked.try_asks = fake_chance(&w.prng, 2);
+        w.m.asked.try_behind_retained = fake_chance(&w.prng, 2);
         w.m.asked.watch_own = fake_chance(&w.prng, 2);
         w.m.asked.posted = fake_chance(&w.prng, 3);
         w.m.asked.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
