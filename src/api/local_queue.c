@@ -20,7 +20,7 @@ static struct zkl_hold *of_local_waiter(struct zkl_local_waiter *local_waiter)
     return (struct zkl_hold *)((char *)local_waiter - offsetof(struct zkl_hold, local_waiter));
 }
 
-static void asks(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
+static void queues(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
 {
     (void)local_queue;
     zkl_hold_begin(of_local_waiter(local_waiter));
@@ -52,7 +52,7 @@ void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_optio
     int64_t handoffs_max = options->local_handoffs_max;
     mutex->local_queue.handoffs_max = handoffs_max < UINT_MAX ? (unsigned)handoffs_max : UINT_MAX;
     mutex->local_queue.retain_ns = options->retain_ms * MS;
-    mutex->local_queue.asks = asks;
+    mutex->local_queue.queues = queues;
     mutex->local_queue.given = given;
     mutex->local_queue.dropped = dropped;
     mutex->has_local_queue =

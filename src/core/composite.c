@@ -163,10 +163,10 @@ bool zkl_permits_shares_limit(const struct zkl_contender *contender)
 /* --- turns ------------------------------------------------------------------ */
 
 static const unsigned turns_allowed[ZKL_LOCAL_QUEUE_STATES] = {
-    [ZKL_LOCAL_QUEUE_FREE] = BIT(ZKL_LOCAL_QUEUE_ASKING) | BIT(ZKL_LOCAL_QUEUE_IDLE),
-    [ZKL_LOCAL_QUEUE_ASKING] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
+    [ZKL_LOCAL_QUEUE_FREE] = BIT(ZKL_LOCAL_QUEUE_QUEUED) | BIT(ZKL_LOCAL_QUEUE_IDLE),
+    [ZKL_LOCAL_QUEUE_QUEUED] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
     [ZKL_LOCAL_QUEUE_TAKEN] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_IDLE) |
-                              BIT(ZKL_LOCAL_QUEUE_FREE) | BIT(ZKL_LOCAL_QUEUE_ASKING),
+                              BIT(ZKL_LOCAL_QUEUE_FREE) | BIT(ZKL_LOCAL_QUEUE_QUEUED),
     [ZKL_LOCAL_QUEUE_IDLE] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
 };
 
@@ -174,7 +174,7 @@ const char *zkl_local_queue_state_name(enum zkl_local_queue_state state)
 {
     static const char *const names[ZKL_LOCAL_QUEUE_STATES] = {
         [ZKL_LOCAL_QUEUE_FREE] = "FREE",
-        [ZKL_LOCAL_QUEUE_ASKING] = "ASKING",
+        [ZKL_LOCAL_QUEUE_QUEUED] = "QUEUED",
         [ZKL_LOCAL_QUEUE_TAKEN] = "TAKEN",
         [ZKL_LOCAL_QUEUE_IDLE] = "IDLE",
     };
@@ -211,7 +211,7 @@ void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue
     local_queue->holder->machine.asked.local_queue = NULL;
     local_queue->holder = NULL;
     zkl_local_queue_move(core, local_queue,
-                         local_queue->asking > 0 ? ZKL_LOCAL_QUEUE_ASKING : ZKL_LOCAL_QUEUE_FREE,
+                         local_queue->queueing > 0 ? ZKL_LOCAL_QUEUE_QUEUED : ZKL_LOCAL_QUEUE_FREE,
                          why);
     zkl_local_queue_touch(core, local_queue);
 }
@@ -219,7 +219,7 @@ void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue
 static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queue,
                        struct zkl_contender *c)
 {
-    local_queue->asking--;
+    local_queue->queueing--;
     if (local_queue->holder) { /* whose node another client deleted, which we do not know yet */
         c->machine.asked.local_queue = NULL;
         return;
@@ -232,8 +232,8 @@ static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue
                       struct zkl_contender *c)
 {
     c->machine.asked.local_queue = NULL;
-    local_queue->asking--;
-    if (local_queue->state == ZKL_LOCAL_QUEUE_ASKING && local_queue->asking == 0)
+    local_queue->queueing--;
+    if (local_queue->state == ZKL_LOCAL_QUEUE_QUEUED && local_queue->queueing == 0)
         zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_FREE, "in vain");
     zkl_local_queue_touch(core, local_queue);
 }

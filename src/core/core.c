@@ -428,7 +428,7 @@ enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct z
     if (!zkl_local_queue_is_fresh(core) && zkl_local_queue_give_up(core, local_queue))
         settle(core);
     enum zkl_local_queue_answer answer =
-        zkl_local_queue_ask(core, local_queue, local_waiter, ahead);
+        zkl_local_queue_begin(core, local_queue, local_waiter, ahead);
     if (answer == ZKL_LOCAL_QUEUE_QUEUES)
         settle(core);
     return answer;

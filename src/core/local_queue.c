@@ -45,16 +45,16 @@ void zkl_local_queue_leave(struct zkl_local_queue *local_queue,
     take_out(local_queue, local_waiter);
 }
 
-/* --- asking ------------------------------------------------------------- */
+/* --- joining ------------------------------------------------------------ */
 
 static void queue(struct zkl_core *core, struct zkl_local_queue *local_queue,
                   struct zkl_local_waiter *local_waiter)
 {
-    local_queue->asking++;
+    local_queue->queueing++;
     if (local_queue->state == ZKL_LOCAL_QUEUE_FREE)
-        zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_ASKING, "queues");
+        zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_QUEUED, "queues");
     local_waiter->lock_request.local_queue = local_queue;
-    local_queue->asks(local_queue, local_waiter);
+    local_queue->queues(local_queue, local_waiter);
     zkl_core_start(core, local_waiter->contender, &local_waiter->lock_request);
 }
 
@@ -63,9 +63,9 @@ bool zkl_local_queue_is_fresh(const struct zkl_core *core)
     return core->now.boot_ns < zkl_proof_fresh_until(&core->session.proof);
 }
 
-enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
-                                                struct zkl_local_queue *local_queue,
-                                                struct zkl_local_waiter *local_waiter, bool ahead)
+enum zkl_local_queue_answer zkl_local_queue_begin(struct zkl_core *core,
+                                                  struct zkl_local_queue *local_queue,
+                                                  struct zkl_local_waiter *local_waiter, bool ahead)
 {
     bool shared = local_queue->handoffs_max > 0 && local_queue->state != ZKL_LOCAL_QUEUE_FREE;
     local_waiter->given = zkl_local_queue_take(core, local_queue);
@@ -155,8 +155,8 @@ static bool may_keep(const struct zkl_local_queue *local_queue, const struct zkl
 {
     bool ours = local_queue->holder == c ||
                 local_queue->state == ZKL_LOCAL_QUEUE_FREE; /* a multi-lock's member */
-    return local_queue->retain_ns > 0 && ours && !local_queue->first && local_queue->asking == 0 &&
-           !c->machine.contended && zkl_contender_hears(c);
+    return local_queue->retain_ns > 0 && ours && !local_queue->first &&
+           local_queue->queueing == 0 && !c->machine.contended && zkl_contender_hears(c);
 }
 
 bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_queue,

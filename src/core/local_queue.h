@@ -11,13 +11,13 @@
 
 enum zkl_local_queue_state {
     ZKL_LOCAL_QUEUE_FREE,   /* none of ours has it */
-    ZKL_LOCAL_QUEUE_ASKING, /* nor has, but queues for it */
+    ZKL_LOCAL_QUEUE_QUEUED, /* likewise, but one or more queue for it */
     ZKL_LOCAL_QUEUE_TAKEN,
     ZKL_LOCAL_QUEUE_IDLE, /* its node exists, without a holder */
     ZKL_LOCAL_QUEUE_STATES
 };
 
-/* An owner that asks for it; the caller's memory, and with all it points to unchanged until it is
+/* An owner that wants it; the caller's memory, and with all it points to unchanged until it is
  * answered. */
 struct zkl_local_waiter {
     struct zkl_contender *contender; /* to queue with, if it is not handed another one */
@@ -37,8 +37,8 @@ struct zkl_local_queue {
         handoffs_max;  /* so often in a row while others queue; 0: each owner queues by itself */
     int64_t retain_ns; /* 0: the last unlock deletes the node */
     /* None of these may call the core. */
-    void (*asks)(struct zkl_local_queue *local_queue,
-                 struct zkl_local_waiter *local_waiter); /* its contender begins now */
+    /* its contender begins now */
+    void (*queues)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
     void (*given)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
     /* The core gives the idle one up: the handle has it no more. */
     void (*dropped)(struct zkl_local_queue *local_queue, struct zkl_contender *contender);
@@ -47,7 +47,7 @@ struct zkl_local_queue {
     enum zkl_local_queue_state state;
     struct zkl_contender *holder;          /* TAKEN, IDLE */
     struct zkl_local_waiter *first, *last; /* the waiters, in their order */
-    size_t asking;                         /* how many queue */
+    size_t queueing;                       /* how many queue */
     unsigned handoffs;                     /* how many there were in a row */
     int64_t idle_until;                    /* CLOCK_MONOTONIC */
     struct zkl_local_queue *next_timed;
@@ -61,7 +61,7 @@ enum zkl_local_queue_answer {
     ZKL_LOCAL_QUEUE_BUSY   /* a try: some other owner of this handle has it, or is before it */
 };
 
-/* An owner asks; ahead: before all who wait, as it has just lost what it was given. */
+/* An owner joins; ahead: before all who wait, as it has just lost what it was given. */
 enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct zkl_time now,
                                                  struct zkl_local_queue *local_queue,
                                                  struct zkl_local_waiter *local_waiter, bool ahead);
@@ -96,9 +96,10 @@ bool zkl_local_queue_may_move(enum zkl_local_queue_state from, enum zkl_local_qu
 bool zkl_local_queue_is_fresh(const struct zkl_core *core);
 /* As zkl_local_queue_join; true of this one: the idle one was given up. */
 bool zkl_local_queue_give_up(struct zkl_core *core, struct zkl_local_queue *local_queue);
-enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
-                                                struct zkl_local_queue *local_queue,
-                                                struct zkl_local_waiter *local_waiter, bool ahead);
+enum zkl_local_queue_answer zkl_local_queue_begin(struct zkl_core *core,
+                                                  struct zkl_local_queue *local_queue,
+                                                  struct zkl_local_waiter *local_waiter,
+                                                  bool ahead);
 /* Before it is handed on: ask now whether other clients queue, if that must be known. */
 bool zkl_local_queue_look(struct zkl_core *core, struct zkl_local_queue *local_queue,
                           struct zkl_contender *c);

@@ -430,7 +430,7 @@ static void turns(const struct zkl_local_queue *t)
     raw(place_number(t->holder));
     for (const struct zkl_local_waiter *turn = t->first; turn; turn = turn->next)
         raw(1 + (const struct owner *)turn - d.w->owners);
-    raw((int64_t)t->asking);
+    raw((int64_t)t->queueing);
     raw(t->handoffs);
     raw(t->timed | t->due.listed << 1);
     if (t->timed)

@@ -60,7 +60,7 @@ STRUCTS = {
     'zkl_permits': ('o->permits', {'gate_lock_path': CONSTANT, 'lock_request': CONSTANT, 'members': CONSTANT,
                                    'count': CONSTANT, 'told': CONSTANT, 'number': FIGURES,
                                    'detail': FIGURES}),
-    'zkl_local_queue': ('t', {'handoffs_max': CONSTANT, 'retain_ns': CONSTANT, 'asks': CONSTANT, 'dropped': CONSTANT,
+    'zkl_local_queue': ('t', {'handoffs_max': CONSTANT, 'retain_ns': CONSTANT, 'queues': CONSTANT, 'dropped': CONSTANT,
                               'last': PLACES, 'next_timed': PLACES}),
     'zkl_read_cache': ('r', {'age_ns': CONSTANT, 'next': PLACES}),
     'zkl_read_gate': ('gate', {}),

@@ -202,7 +202,7 @@ static void place_begin(struct place *place, struct owner *o)
         .client = c, .owner = o, .root = root, .permit = permit, .phase = WAITING, .in_core = true};
 }
 
-static void turn_asks(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
+static void turn_queues(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct owner *o = (struct owner *)turn;
     if (of_turns(turns)->dead)
@@ -866,7 +866,7 @@ static void begin(struct owner *o)
         (void)add_places(c, 2, part->root, false);
         c->turns.handoffs_max = (unsigned)c->world->bounds->scenario->handoffs_max;
         c->turns.retain_ns = c->world->bounds->scenario->retain_ms * MS;
-        c->turns.asks = turn_asks;
+        c->turns.queues = turn_queues;
         c->turns.given = turn_given;
         c->turns.dropped = turn_dropped;
         break;

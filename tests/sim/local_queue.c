@@ -36,7 +36,7 @@ static void check_first(const struct proc *p, const struct guest *first)
     }
 }
 
-static void asks(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
+static void queues(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct guest *guest = of_turn(turn);
     if (of_turns(turns)->dead_until_ms != 0)
@@ -92,7 +92,7 @@ void turns_init(struct proc *p)
                    (sizeof options / sizeof *options);
     p->turns = (struct zkl_local_queue){.handoffs_max = options[which].handoffs_max,
                                         .retain_ns = options[which].retain_ms * MS,
-                                        .asks = asks,
+                                        .queues = queues,
                                         .given = given,
                                         .dropped = dropped};
     for (int i = 0; i < GUESTS; i++)

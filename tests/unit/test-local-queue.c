@@ -21,7 +21,7 @@ static struct zkl_time now(void)
     return (struct zkl_time){s->now_ms * 1000000, (s->now_ms + 5000000) * 1000000};
 }
 
-static void asks(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
+static void queues(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
 {
     assert_ptr_equal(t, &turns);
     s->live[turn->contender - s->contenders] = true;
@@ -49,7 +49,7 @@ static void begin(unsigned handoffs_max, int64_t retain_ms)
     memset(owners, 0, sizeof owners);
     turns = (struct zkl_local_queue){.handoffs_max = handoffs_max,
                                      .retain_ns = retain_ms * 1000000,
-                                     .asks = asks,
+                                     .queues = queues,
                                      .given = given,
                                      .dropped = dropped};
 }
@@ -186,7 +186,7 @@ static void it_is_handed_on_so_often(void **state)
     script_expect(s, "[     0] turns TAKEN -> FREE: unlocked\n"
                      "[     0] #1 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G1-0000000007\n"
-                     "[     0] turns FREE -> ASKING: queues\n"
+                     "[     0] turns FREE -> QUEUED: queues\n"
                      "[     0] #2 NEW -> QUEUEING: started\n"
                      "  > create /r/G2-\n"
                      "  > list /r\n");
@@ -209,9 +209,9 @@ static void the_next_one_queues(void **state)
     script_forget(s);
     zkl_core_stop(&s->core, now(), held(1), ZKL_ETIMEDOUT);
     script_expect(s, "[     0] #1 QUEUEING -> LEAVING: stopped\n"
-                     "[     0] turns ASKING -> FREE: in vain\n"
+                     "[     0] turns QUEUED -> FREE: in vain\n"
                      "  #1 failed ETIMEDOUT\n"
-                     "[     0] turns FREE -> ASKING: queues\n"
+                     "[     0] turns FREE -> QUEUED: queues\n"
                      "[     0] #2 NEW -> QUEUEING: started\n"
                      "  > create /r/G2-\n"
                      "  > list /r\n");
@@ -223,7 +223,7 @@ static void the_next_one_queues(void **state)
     script_forget(s);
     script_event(s, ZKL_SE_EXPIRED);
     assert_true(script_has(s, "turns TAKEN -> FREE: lost"));
-    assert_true(script_has(s, "turns FREE -> ASKING: queues"));
+    assert_true(script_has(s, "turns FREE -> QUEUED: queues"));
     assert_false(unlock(2));
     script_up(s, SCRIPT_SESSION + 1);
     script_created(s, 9);
@@ -251,7 +251,7 @@ static void what_is_not_sure_is_not_handed_on(void **state)
             script_sleep_until(s, 10000); /* past the window, and no timer has said so */
         join(2, ZKL_LOCAL_QUEUE_WAITS);
         assert_false(unlock(1));
-        assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_ASKING);
+        assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_QUEUED);
         script_close(s);
         end();
     }
