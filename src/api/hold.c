@@ -263,7 +263,7 @@ static void drop_pair(struct zkl_hold *hold)
  * each event of it. */
 static bool nobody_is_in(struct zkl_hold *hold)
 {
-    struct zkl_read_cache *cache = hold->contender.machine.asked.read_cache;
+    struct zkl_read_cache *cache = hold->contender.machine.lock_request.read_cache;
     return cache && zkl_read_gate_close(&cache->gate);
 }
 

@@ -117,7 +117,7 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
     if (trace->kind == ZKL_TRACE_SESSION)
         event.level = level_of_session(trace->to);
     if (trace->kind == ZKL_TRACE_CONTENDER) {
-        event.path = trace->contender->machine.asked.lock_path;
+        event.path = trace->contender->machine.lock_request.lock_path;
         event.node = trace->contender->machine.node;
     }
     if (trace->kind == ZKL_TRACE_PERMITS)

@@ -316,7 +316,7 @@ static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)
     int64_t at = a->deadline;
     if (a->hold->request)
         at = zkl_permit_request_next_look(a->hold->request, now_ns);
-    else if (a->hold->contender.machine.asked.try_only)
+    else if (a->hold->contender.machine.lock_request.try_only)
         at = now_ns < a->busy_at ? a->busy_at : now_ns + LOOK_MS * MS;
     return at < a->deadline ? at : a->deadline;
 }

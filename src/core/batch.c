@@ -50,7 +50,7 @@ static void forget_wishes(struct zkl_contender *c)
 
 void zkl_batch_attach(struct zkl_batch *batch, struct zkl_contender *contender)
 {
-    struct zkl_batch **its = &contender->machine.asked.batch;
+    struct zkl_batch **its = &contender->machine.lock_request.batch;
     /* the contender that begins has asked for it */
     assert(batch->count < batch->size && (!*its || *its == batch));
     *its = batch;
@@ -71,7 +71,7 @@ static void forget_in(struct zkl_contender **list, size_t count,
 
 void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender)
 {
-    struct zkl_batch *batch = contender->machine.asked.batch;
+    struct zkl_batch *batch = contender->machine.lock_request.batch;
     if (!batch)
         return;
     size_t i = 0;
@@ -82,7 +82,7 @@ void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender)
             (batch->count - i) * sizeof *batch->members);
     forget_in(batch->made, batch->made_count, contender);
     forget_in(batch->gone, batch->gone_count, contender);
-    contender->machine.asked.batch = NULL;
+    contender->machine.lock_request.batch = NULL;
     zkl_batch_unref(core, batch);
 }
 
@@ -105,14 +105,14 @@ void zkl_batch_reset(struct zkl_batch *batch)
  * the zxid that they were made with, which they share. */
 static bool is_calm(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    return c->machine.asked.view && c->machine.asked.view->calm &&
-           c->machine.asked.view->link == core->link;
+    return c->machine.lock_request.view && c->machine.lock_request.view->calm &&
+           c->machine.lock_request.view->link == core->link;
 }
 
 void zkl_batch_count_own(struct zkl_contender *c)
 {
-    if (c->machine.asked.view)
-        c->machine.asked.view->own++;
+    if (c->machine.lock_request.view)
+        c->machine.lock_request.view->own++;
 }
 
 /* The children's changes are counted by the server: if those since the last look are as many as
@@ -121,7 +121,7 @@ void zkl_batch_count_own(struct zkl_contender *c)
 static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_contender *c,
                                 const struct zkl_reply *reply)
 {
-    const struct zkl_children_view *view = c->machine.asked.view;
+    const struct zkl_children_view *view = c->machine.lock_request.view;
     return view->link == core->link && view->czxid == reply->czxid &&
            (uint32_t)view->cversion + view->own == (uint32_t)reply->cversion; /* both wrap round */
 }
@@ -129,22 +129,22 @@ static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_co
 void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
                        const struct zkl_reply *reply)
 {
-    *c->machine.asked.view = (struct zkl_children_view){
+    *c->machine.lock_request.view = (struct zkl_children_view){
         .link = core->link,
         .czxid = reply->czxid,
         .cversion = reply->cversion,
         .calm = is_last_change_ours(core, c, reply),
-        .alone_until_mono_ns = c->machine.asked.view->alone_until_mono_ns};
+        .alone_until_mono_ns = c->machine.lock_request.view->alone_until_mono_ns};
 }
 
 /* --- creating ----------------------------------------------------------- */
 
 bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender)
 {
-    if (!contender->machine.asked.batch)
+    if (!contender->machine.lock_request.batch)
         return false;
     contender->wants_create = true;
-    zkl_batch_touch(core, contender->machine.asked.batch);
+    zkl_batch_touch(core, contender->machine.lock_request.batch);
     return true;
 }
 
@@ -194,10 +194,11 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
 /* The member before the ith one that sends, and waits for, a list of the same root, or NULL. */
 static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
 {
-    const char *lock_path = batch->made[i]->machine.asked.lock_path;
+    const char *lock_path = batch->made[i]->machine.lock_request.lock_path;
     for (size_t j = 0; j < i; j++) {
         struct zkl_contender *c = batch->made[j];
-        if (c->wants_list && !c->shares_list && strcmp(c->machine.asked.lock_path, lock_path) == 0)
+        if (c->wants_list && !c->shares_list &&
+            strcmp(c->machine.lock_request.lock_path, lock_path) == 0)
             return c;
     }
     return NULL;
@@ -209,7 +210,7 @@ static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
         assert(c);
-        if (!c->wants_list && !(i == 0 && c->machine.asked.view))
+        if (!c->wants_list && !(i == 0 && c->machine.lock_request.view))
             continue;
         struct zkl_contender *owner = list_owner(batch, i);
         if (owner)
@@ -251,7 +252,7 @@ static void send_many(struct zkl_core *core, struct zkl_batch *batch)
             put_deletes(core, batch, paths);
         for (size_t i = 0; i < batch->made_count; i++) {
             zkl_core_new_name(core, batch->made[i], paths[first + i]);
-            list[n + first + i] = batch->made[i]->machine.asked.data;
+            list[n + first + i] = batch->made[i]->machine.lock_request.data;
         }
         for (size_t i = 0; i < n; i++)
             list[i] = paths[i];
@@ -311,7 +312,7 @@ void zkl_batch_collect(struct zkl_batch *batch)
 
 bool zkl_batch_delete(struct zkl_contender *contender)
 {
-    struct zkl_batch *batch = contender->machine.asked.batch;
+    struct zkl_batch *batch = contender->machine.lock_request.batch;
     if (!batch || !batch->collecting)
         return false;
     batch->gone[batch->gone_count++] = contender;

@@ -87,7 +87,7 @@ static void blame(const struct zkl_core *core, const struct zkl_batch *batch, si
     struct zkl_contender *c =
         part < batch->gone_count ? batch->gone[part] : batch->made[part - batch->gone_count];
     if (c)
-        c->machine.asked.view->alone_until_mono_ns =
+        c->machine.lock_request.view->alone_until_mono_ns =
             core->now.mono_ns + ZKL_GROUP_COMMIT_ALONE_MS * INT64_C(1000000);
 }
 
@@ -216,7 +216,7 @@ static bool is_being_made(const struct zkl_batch *batch, const struct zkl_conten
 
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
-    struct zkl_batch *batch = c->machine.asked.batch;
+    struct zkl_batch *batch = c->machine.lock_request.batch;
     bool known = c->list_has_stat && reply->answer == ZKL_ANSWER_OK;
     if (known)
         zkl_batch_look_at(core, c, reply);
@@ -224,7 +224,7 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const stru
     if (!batch || !batch->ahead || !is_being_made(batch, c))
         return !waited && (batch || c->list_for_stat_only);
     batch->ahead = false;
-    known = known && c->machine.asked.view->calm && batch->named;
+    known = known && c->machine.lock_request.view->calm && batch->named;
     batch->refs++; /* members leave it */
     if (known) {
         all_created(core, batch, reply->pzxid);

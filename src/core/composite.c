@@ -49,13 +49,13 @@ void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,
 
 bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)
 {
-    return member->contender->machine.asked.group == group;
+    return member->contender->machine.lock_request.group == group;
 }
 
 static bool group_notification(struct zkl_core *core, struct zkl_contender *contender,
                                const struct zkl_notification *notification)
 {
-    struct zkl_group *group = contender->machine.asked.group;
+    struct zkl_group *group = contender->machine.lock_request.group;
     if (!group)
         return contender->quiet && notification->type != ZKL_NOTIFY_ENDED;
     size_t i = 0;
@@ -64,7 +64,7 @@ static bool group_notification(struct zkl_core *core, struct zkl_contender *cont
     struct zkl_group_member *member = &group->members[i];
     if (notification->type == ZKL_NOTIFY_ENDED) {
         member->backs_out = false;
-        contender->machine.asked.group = NULL; /* until it is started again */
+        contender->machine.lock_request.group = NULL; /* until it is started again */
     } else if (notification->type == ZKL_NOTIFY_FAILED && !member->backs_out) {
         zkl_group_fail(group, notification->code, i, notification);
     } else if (notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST &&
@@ -122,7 +122,7 @@ void zkl_permits_move(struct zkl_core *core, struct zkl_permits *p, enum zkl_per
 
 bool zkl_permits_is_in_core(const struct zkl_permits *p, const struct zkl_contender *c)
 {
-    return c->machine.asked.permits == p;
+    return c->machine.lock_request.permits == p;
 }
 
 void zkl_permits_fail(struct zkl_permits *p, int code, int number, const char *detail)
@@ -135,7 +135,7 @@ void zkl_permits_fail(struct zkl_permits *p, int code, int number, const char *d
 static bool permits_notification(struct zkl_core *core, struct zkl_contender *contender,
                                  const struct zkl_notification *notification)
 {
-    struct zkl_permits *p = contender->machine.asked.permits;
+    struct zkl_permits *p = contender->machine.lock_request.permits;
     if (!p)
         return false;
     bool wanted = p->state == ZKL_PERMITS_LOOKING || p->state == ZKL_PERMITS_ENTERING ||
@@ -143,7 +143,7 @@ static bool permits_notification(struct zkl_core *core, struct zkl_contender *co
     if (notification->type == ZKL_NOTIFY_FAILED && wanted && p->code == 0)
         zkl_permits_fail(p, notification->code, notification->number, notification->detail);
     if (notification->type == ZKL_NOTIFY_ENDED)
-        contender->machine.asked.permits = NULL;
+        contender->machine.lock_request.permits = NULL;
     zkl_permits_touch(core, p);
     return true;
 }
@@ -155,7 +155,7 @@ static bool asks_for_limit(const struct zkl_contender *c)
 
 bool zkl_permits_shares_limit(const struct zkl_contender *contender)
 {
-    const struct zkl_permits *p = contender->machine.asked.permits;
+    const struct zkl_permits *p = contender->machine.lock_request.permits;
     const struct zkl_contender *first = p ? p->members[0] : contender;
     return first != contender && zkl_permits_is_in_core(p, first) && asks_for_limit(first);
 }
@@ -200,7 +200,7 @@ void zkl_local_queue_move(struct zkl_core *core, struct zkl_local_queue *local_q
 void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
     local_queue->holder = c;
-    c->machine.asked.local_queue = local_queue;
+    c->machine.lock_request.local_queue = local_queue;
     local_queue->handoffs = 0;
 }
 
@@ -208,7 +208,7 @@ void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_
 void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
                                    const char *why)
 {
-    local_queue->holder->machine.asked.local_queue = NULL;
+    local_queue->holder->machine.lock_request.local_queue = NULL;
     local_queue->holder = NULL;
     zkl_local_queue_move(core, local_queue,
                          local_queue->queueing > 0 ? ZKL_LOCAL_QUEUE_QUEUED : ZKL_LOCAL_QUEUE_FREE,
@@ -221,7 +221,7 @@ static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queu
 {
     local_queue->queueing--;
     if (local_queue->holder) { /* whose node another client deleted, which we do not know yet */
-        c->machine.asked.local_queue = NULL;
+        c->machine.lock_request.local_queue = NULL;
         return;
     }
     zkl_local_queue_set_holder(local_queue, c);
@@ -231,7 +231,7 @@ static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queu
 static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue,
                       struct zkl_contender *c)
 {
-    c->machine.asked.local_queue = NULL;
+    c->machine.lock_request.local_queue = NULL;
     local_queue->queueing--;
     if (local_queue->state == ZKL_LOCAL_QUEUE_QUEUED && local_queue->queueing == 0)
         zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_FREE, "in vain");
@@ -241,7 +241,7 @@ static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue
 static void local_queue_notification(struct zkl_core *core, struct zkl_contender *c,
                                      const struct zkl_notification *notification)
 {
-    struct zkl_local_queue *local_queue = c->machine.asked.local_queue;
+    struct zkl_local_queue *local_queue = c->machine.lock_request.local_queue;
     bool lost = notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST;
     if (notification->type == ZKL_NOTIFY_GRANTED)
         on_granted(core, local_queue, c);
@@ -259,7 +259,7 @@ static void local_queue_notification(struct zkl_core *core, struct zkl_contender
 bool zkl_composite_notification(struct zkl_core *core, struct zkl_contender *c,
                                 const struct zkl_notification *notification)
 {
-    if (c->machine.asked.local_queue)
+    if (c->machine.lock_request.local_queue)
         local_queue_notification(core, c, notification);
     return group_notification(core, c, notification) || permits_notification(core, c, notification);
 }

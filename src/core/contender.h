@@ -256,7 +256,7 @@ struct zkl_lock_request {
 
 struct zkl_contender_machine {
     enum zkl_contender_state state;
-    struct zkl_lock_request asked; /* set before START */
+    struct zkl_lock_request lock_request; /* set before START */
     char downgrade_from[ZKL_NODE_NAME_MAX +
                         1]; /* a read lock's: the same owner's held write node, or "" */
     int64_t downgrade_from_czxid;

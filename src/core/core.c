@@ -214,8 +214,8 @@ static void forget_session(struct zkl_core *core)
     zkl_opcode_session_ended(core);
     zkl_group_commit_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
-        if (c->machine.asked.batch)
-            zkl_batch_reset(c->machine.asked.batch);
+        if (c->machine.lock_request.batch)
+            zkl_batch_reset(c->machine.lock_request.batch);
     }
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_EXPIRED}, NULL);
     zkl_ephemerals_forget(core);

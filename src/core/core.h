@@ -208,7 +208,7 @@ struct zkl_contender {
     enum zkl_held_write held;      /* what of it waits for others: see group_commit.h */
     struct zkl_contender *next_held;
     uint64_t
-        release_watch_id; /* for asked.unlisted: the watch that stood when its delete went out */
+        release_watch_id; /* for lock_request.unlisted: the watch that stood when its delete went out */
     struct zkl_shared_list *shared_list; /* of its root, and of some others */
     struct zkl_contender *shares_list;   /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
@@ -448,7 +448,7 @@ static inline bool zkl_core_connected(const struct zkl_core *core)
  * watches refuses these subscriptions first. */
 static inline bool zkl_contender_hears(const struct zkl_contender *c)
 {
-    return !c->machine.asked.watch_own || c->subs[ZKL_SUB_OWN].watch;
+    return !c->machine.lock_request.watch_own || c->subs[ZKL_SUB_OWN].watch;
 }
 
 /* While a contender waits or an answer is due, some request is sent at least this often: a

@@ -285,10 +285,10 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         return;
     }
     struct zkl_contender *c = slot->contender;
-    if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.asked.naming.role].counted)
+    if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.lock_request.naming.role].counted)
         return; /* a request for a release */
     if (slot->kind == ZKL_REQ_LIST)
-        zkl_leftovers_listed(core, c->machine.asked.lock_path, reply);
+        zkl_leftovers_listed(core, c->machine.lock_request.lock_path, reply);
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;
     struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind],

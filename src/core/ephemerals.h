@@ -16,7 +16,7 @@ static inline size_t zkl_ephemerals_bytes_of(const struct zkl_core *core,
                                              const struct zkl_contender_machine *m)
 {
     return sizeof(int32_t) + core->chroot_length + m->lock_path_length + 1 +
-           zkl_name_length(&m->asked.naming);
+           zkl_name_length(&m->lock_request.naming);
 }
 
 /* Another node, of this contender, does not fit; its own does not count. Where a server may carry

@@ -36,7 +36,7 @@ static const char *find_kept(const struct zkl_step *s, const struct zkl_look *lo
     bool all = look->retained_before + look->retained_beside == look->contenders;
     for (size_t i = 0; (all || look->contenders == 1) && i < s->ev->child_count; i++) {
         const char *name = s->ev->children[i];
-        if (zkl_name_parse(name, &s->m->asked.naming, &place) && zkl_name_is_retained(name))
+        if (zkl_name_parse(name, &s->m->lock_request.naming, &place) && zkl_name_is_retained(name))
             return name;
     }
     return NULL;
@@ -57,7 +57,7 @@ static void judge_lock_path(struct zkl_step *s)
         zkl_step_requeue(s, "root is new");
     } else if (look.contenders == 0 && blocker) {
         fail_blocked(s, blocker);
-    } else if (ev->child_count > 0 && s->m->asked.try_only) {
+    } else if (ev->child_count > 0 && s->m->lock_request.try_only) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "path waits for its renewal");
     } else if (ev->child_count == 0 && !s->m->renew_out) {
         s->m->renew_out = true;

@@ -67,8 +67,8 @@ static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
 {
     struct zkl_subscription *sub = &c->subs[ZKL_SUB_LOCK_PATH];
     enum zkl_answer why;
-    if (zkl_watch_subscribe(core, sub, c, c->machine.asked.lock_path, ZKL_WATCH_CHILD, &why) ==
-        ZKL_SUBSCRIBED_REFUSED) {
+    if (zkl_watch_subscribe(core, sub, c, c->machine.lock_request.lock_path, ZKL_WATCH_CHILD,
+                            &why) == ZKL_SUBSCRIBED_REFUSED) {
         zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_LOCK_PATH, why);
         return;
     }
@@ -79,7 +79,7 @@ static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
         return;
     }
     struct zkl_request request = {.kind = ZKL_REQ_LIST_LOCK_PATH,
-                                  .path = c->machine.asked.lock_path,
+                                  .path = c->machine.lock_request.lock_path,
                                   .watch_id = sub->watch->id};
     sub->watch->state = ZKL_WATCH_ARMING; /* again, perhaps: not to be removed before its answer */
     zkl_pending_send(core, &sub->watch->request, &request);
@@ -239,8 +239,8 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         notify(core, c, ZKL_NOTIFY_RELEASED, action);
         break;
     case ZKL_DO_CONTENDED:
-        if (c->machine.asked.local_queue)
-            zkl_local_queue_touch(core, c->machine.asked.local_queue);
+        if (c->machine.lock_request.local_queue)
+            zkl_local_queue_touch(core, c->machine.lock_request.local_queue);
         break;
     case ZKL_DO_NOTIFY_STATE:
     case ZKL_DO_LOST:
@@ -298,8 +298,8 @@ static void count(struct zkl_core *core, const struct zkl_contender *c, bool joi
         core->counts[i] += one * (c->counted >> i & 1);
     if (zkl_contender_counts_for(c, ZKL_COUNT_OWNS))
         core->ephemeral_bytes += one * c->node_bytes;
-    if (c->machine.asked.unlisted && zkl_contender_counts_for(c, ZKL_COUNT_HERE))
-        c->machine.asked.unlisted->live_count += one;
+    if (c->machine.lock_request.unlisted && zkl_contender_counts_for(c, ZKL_COUNT_HERE))
+        c->machine.lock_request.unlisted->live_count += one;
 }
 
 /* It had a node, or may have, and by this event gives up on it: only a missing right ends that
@@ -339,12 +339,12 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     if (c->machine.state != ZKL_CONTENDER_WAITING)
         no_heir_of(c);
     struct zkl_contender *heir = take_heir(c);
-    if (c->machine.asked.batch)
-        zkl_batch_touch(core, c->machine.asked.batch);
-    if (c->machine.asked.group)
-        zkl_group_touch(core, c->machine.asked.group);
-    if (c->machine.asked.read_cache)
-        zkl_read_cache_touch(core, c->machine.asked.read_cache);
+    if (c->machine.lock_request.batch)
+        zkl_batch_touch(core, c->machine.lock_request.batch);
+    if (c->machine.lock_request.group)
+        zkl_group_touch(core, c->machine.lock_request.group);
+    if (c->machine.lock_request.read_cache)
+        zkl_read_cache_touch(core, c->machine.lock_request.read_cache);
     for (size_t i = 0; i < actions.count; i++)
         execute(core, c, &actions.list[i]); /* END is the last one: c may be freed after it */
     if (heir)
@@ -411,7 +411,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
 {
     *contender =
         (struct zkl_contender){.machine = {.state = ZKL_CONTENDER_NEW,
-                                           .asked = *lock_request,
+                                           .lock_request = *lock_request,
                                            .lock_path_length = strlen(lock_request->lock_path)}};
     contender->node_bytes = zkl_ephemerals_bytes_of(core, &contender->machine);
     zkl_shared_list_setup(core, contender);

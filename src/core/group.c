@@ -42,7 +42,7 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
             .detail = group->detail,
             .type = state == ZKL_GROUP_GRANTED ? ZKL_NOTIFY_GRANTED : ZKL_NOTIFY_FAILED};
         bool ended = !zkl_group_is_in_core(group, &group->members[i]);
-        c->machine.asked.group = NULL;
+        c->machine.lock_request.group = NULL;
         if (state == ZKL_GROUP_GRANTED && group->lease_ns > 0)
             (void)zkl_timers_begin_lease(core, c, group->lease_ns);
         core->port->notification(core->port, c, &notification);

@@ -57,9 +57,10 @@ static void send_singly(struct zkl_core *core, struct zkl_contender *c)
  * none. */
 static bool is_at_path_of(const struct zkl_contender *held, const struct zkl_contender *c)
 {
-    const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
-    return unlisted ? unlisted == held->machine.asked.unlisted
-                    : strcmp(held->machine.asked.lock_path, c->machine.asked.lock_path) == 0;
+    const struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    return unlisted ? unlisted == held->machine.lock_request.unlisted
+                    : strcmp(held->machine.lock_request.lock_path,
+                             c->machine.lock_request.lock_path) == 0;
 }
 
 /* A create that waits, at the contender's path? */
@@ -87,8 +88,8 @@ static void go_before(struct zkl_core *core, const struct zkl_contender *c)
 
 void zkl_group_commit_before(struct zkl_core *core, const struct zkl_contender *c)
 {
-    const struct zkl_lock_request *asked = &c->machine.asked;
-    bool makes_one = asked->unlisted && !asked->try_only && !asked->batch;
+    const struct zkl_lock_request *request = &c->machine.lock_request;
+    bool makes_one = request->unlisted && !request->try_only && !request->batch;
     if (core->group_commit.held > 0 && !makes_one)
         go_before(core, c);
 }
@@ -104,21 +105,22 @@ static bool is_crowded(const struct zkl_core *core)
 /* At a server that does not know create2 nodes are made without a list for another reason. */
 static bool may_wait(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    const struct zkl_lock_request *asked = &c->machine.asked;
+    const struct zkl_lock_request *request = &c->machine.lock_request;
     bool is_at_work = zkl_core_connected(core) && is_crowded(core);
     bool is_known = !zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2) &&
                     !zkl_opcode_is_unknown(core, ZKL_OPCODE_MULTI);
-    return is_at_work && is_known && !asked->batch && asked->unlisted && asked->view &&
-           core->now.mono_ns >= asked->view->alone_until_mono_ns;
+    return is_at_work && is_known && !request->batch && request->unlisted && request->view &&
+           core->now.mono_ns >= request->view->alone_until_mono_ns;
 }
 
 bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *c)
 {
-    bool is_only = c->machine.asked.unlisted && c->machine.asked.unlisted->live_count == 1;
+    bool is_only =
+        c->machine.lock_request.unlisted && c->machine.lock_request.unlisted->live_count == 1;
     bool waits = may_wait(core, c) && is_only && !c->machine.list_out && !is_created_soon(core, c);
     if (waits)
         hold(core, c, ZKL_HELD_CREATE);
-    else if (core->group_commit.held > 0 && c->machine.asked.unlisted)
+    else if (core->group_commit.held > 0 && c->machine.lock_request.unlisted)
         go_before(core, c);
     return waits;
 }
@@ -128,10 +130,11 @@ bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *
 static bool is_free_to_wait(const struct zkl_contender *c)
 {
     const struct zkl_contender_machine *m = &c->machine;
-    bool unlocks = m->state == ZKL_CONTENDER_RELEASING ||
-                   (m->state == ZKL_CONTENDER_LEAVING && m->asked.posted && m->unlocked_boot != 0);
+    bool unlocks =
+        m->state == ZKL_CONTENDER_RELEASING ||
+        (m->state == ZKL_CONTENDER_LEAVING && m->lock_request.posted && m->unlocked_boot != 0);
     return unlocks && m->on_server && !m->suspect && !c->delete_asked && !m->contended &&
-           !m->revoked && m->asked.unlisted->live_count == 0;
+           !m->revoked && m->lock_request.unlisted->live_count == 0;
 }
 
 bool zkl_group_commit_holds_delete(struct zkl_core *core, struct zkl_contender *c)
@@ -158,7 +161,7 @@ bool zkl_group_commit_is_due(struct zkl_core *core)
 static size_t bytes_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
     return core->chroot_length + c->machine.lock_path_length + 1 + ZKL_NODE_NAME_MAX +
-           strlen(c->machine.asked.data) + 256;
+           strlen(c->machine.lock_request.data) + 256;
 }
 
 /* How many of the first requests fit into one transaction. */
@@ -213,7 +216,7 @@ void zkl_group_commit_reset(struct zkl_core *core)
         zkl_group_commit_forget(core, core->group_commit.first);
     core->group_commit.credit = 0;
     for (struct zkl_contender *c = core->first; c; c = c->next) {
-        if (c->machine.asked.batch && c->machine.asked.batch->is_group_commit)
+        if (c->machine.lock_request.batch && c->machine.lock_request.batch->is_group_commit)
             zkl_batch_detach(core, c);
     }
 }

@@ -84,7 +84,7 @@ static void release(struct zkl_step *s)
         zkl_step_leave(s, "unlocked without a link");
         return;
     }
-    if (s->m->asked.posted) {
+    if (s->m->lock_request.posted) {
         int code = unless_doubted(s, ZKL_OK);
         zkl_step_emit_code(s, ZKL_DO_RELEASED, code, code == 0 ? NULL : "the window ended");
         zkl_step_leave(s, "unlocked, the delete is posted");
@@ -110,9 +110,9 @@ static void stay(struct zkl_step *s)
 {
     if (!s->m->watches_contention)
         look_out(s);
-    if (s->ev->idle && !s->m->asked.watch_own) {
+    if (s->ev->idle && !s->m->lock_request.watch_own) {
         /* without a holder, the node must learn of requests to release it */
-        s->m->asked.watch_own = true;
+        s->m->lock_request.watch_own = true;
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
     }
 }
@@ -129,7 +129,7 @@ static void contend(struct zkl_step *s)
 static bool is_near_the_end(const struct zkl_contender_machine *m)
 {
     struct zkl_node_name place;
-    return !zkl_name_parse(m->node, &m->asked.naming, &place) || place.sequence < 0 ||
+    return !zkl_name_parse(m->node, &m->lock_request.naming, &place) || place.sequence < 0 ||
            place.sequence >= ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR;
 }
 
@@ -151,7 +151,7 @@ static void on_rooted(struct zkl_step *s)
 /* The contender that came or left may be one that we can be beside. */
 static void on_lock_path_fired(struct zkl_step *s)
 {
-    if (zkl_roles[s->m->asked.naming.role].beside == 0)
+    if (zkl_roles[s->m->lock_request.naming.role].beside == 0)
         contend(s);
     else if (s->m->watches_contention)
         look_out(s);
@@ -203,7 +203,7 @@ void zkl_in_holding(struct zkl_step *s)
         break;
     case ZKL_EV_LINK_UP:
         zkl_step_emit(s, ZKL_DO_HEARTBEAT);
-        if (s->m->asked.watch_own)
+        if (s->m->lock_request.watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN); /* its arming may have been cut off */
         if (s->m->watches_contention)
             look_out(s); /* likewise, and those that queued meanwhile may not be reported */
@@ -219,7 +219,7 @@ void zkl_in_holding(struct zkl_step *s)
         on_proved(s);
         break;
     case ZKL_EV_OWN_CHANGED:
-        if (s->m->asked.watch_own)
+        if (s->m->lock_request.watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN);
         break;
     case ZKL_EV_REVOKED:

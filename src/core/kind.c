@@ -32,5 +32,5 @@ static const struct zkl_kind downgraded_read = {.within_hold = true, QUEUED};
 
 const struct zkl_kind *zkl_kind_of(const struct zkl_contender_machine *m)
 {
-    return m->downgrade_from[0] ? &downgraded_read : &kinds[m->asked.naming.role];
+    return m->downgrade_from[0] ? &downgraded_read : &kinds[m->lock_request.naming.role];
 }

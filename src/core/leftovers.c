@@ -95,13 +95,13 @@ static struct zkl_leftover *add(struct zkl_core *core, const struct zkl_contende
         return NULL;
     *l = (struct zkl_leftover){.due_mono_ns = INT64_MAX,
                                .until_mono_ns = INT64_MAX,
-                               .path_hash = zkl_text_hash(m->asked.lock_path),
+                               .path_hash = zkl_text_hash(m->lock_request.lock_path),
                                .is_named = m->on_server};
     if (m->on_server)
         zkl_text_copy(l->name, sizeof l->name, m->node);
     else
-        zkl_name_prefix(&m->asked.naming, m->guid, l->name);
-    memcpy(l->path, m->asked.lock_path, m->lock_path_length + 1);
+        zkl_name_prefix(&m->lock_request.naming, m->guid, l->name);
+    memcpy(l->path, m->lock_request.lock_path, m->lock_path_length + 1);
     *(core->leftovers.last ? &core->leftovers.last->next : &core->leftovers.first) = l;
     core->leftovers.last = l;
     core->leftovers.count++;

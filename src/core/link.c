@@ -54,7 +54,7 @@ static bool may_miss_an_answer(const struct zkl_contender_machine *m)
         (const struct zkl_contender *)((const char *)m - offsetof(struct zkl_contender, machine));
     bool rests = m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_HOLDING;
     bool wants[ZKL_SUBS] = {[ZKL_SUB_PRED] = m->state == ZKL_CONTENDER_WAITING,
-                            [ZKL_SUB_OWN] = m->asked.watch_own,
+                            [ZKL_SUB_OWN] = m->lock_request.watch_own,
                             [ZKL_SUB_LOCK_PATH] = m->watches_contention && !m->contended};
     for (int i = 0; rests && i < ZKL_SUBS; i++) {
         const struct zkl_watch *watch = c->subs[i].watch;

@@ -33,7 +33,8 @@ void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *con
 
 void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *c)
 {
-    c->shared_list = &core->shares[zkl_text_hash(c->machine.asked.lock_path) % ZKL_SHARE_BUCKETS];
+    c->shared_list =
+        &core->shares[zkl_text_hash(c->machine.lock_request.lock_path) % ZKL_SHARE_BUCKETS];
 }
 
 /* Among those that list again now; NULL: none yet. */
@@ -45,7 +46,7 @@ static struct zkl_contender *leader_of(const struct zkl_core *core, const struct
 
 static bool is_same_lock_path(const struct zkl_contender *a, const struct zkl_contender *b)
 {
-    return a && strcmp(a->machine.asked.lock_path, b->machine.asked.lock_path) == 0;
+    return a && strcmp(a->machine.lock_request.lock_path, b->machine.lock_request.lock_path) == 0;
 }
 
 /* Its first list goes out. */

@@ -169,7 +169,7 @@ bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_q
     zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
     local_queue->idle_until = core->now.mono_ns + local_queue->retain_ns;
     set_timer(core, local_queue);
-    if (!c->machine.watches_contention || !c->machine.asked.watch_own) {
+    if (!c->machine.watches_contention || !c->machine.lock_request.watch_own) {
         zkl_local_queue_touch(core, local_queue);
         stay(core, c, true);
     }

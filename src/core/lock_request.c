@@ -100,13 +100,13 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
             zkl_step_move(s, ZKL_CONTENDER_PARKED, why);
         return;
     }
-    if (!s->m->asked.try_only || s->kind->within_hold || s->m->asked.quota.looked) {
+    if (!s->m->lock_request.try_only || s->kind->within_hold || s->m->lock_request.quota.looked) {
         zkl_step_enqueue(s, why);
         return;
     }
     /* A try reads first: a busy lock then costs one read and no write. */
     zkl_step_move(s, ZKL_CONTENDER_LOOKING, why);
-    if (s->m->asked.try_sync)
+    if (s->m->lock_request.try_sync)
         zkl_step_emit(s, ZKL_DO_SYNC);
     s->m->limit.permits = 0;
     before_list(s);
@@ -145,14 +145,15 @@ void zkl_step_hold(struct zkl_step *s, const char *why)
     s->m->unchecked = false;
     s->m->was_first = true;
     s->m->unlocked_boot = 0;
-    s->m->lease_end_boot = s->m->asked.lease_ns > 0 ? s->ev->now.boot_ns + s->m->asked.lease_ns : 0;
+    s->m->lease_end_boot =
+        s->m->lock_request.lease_ns > 0 ? s->ev->now.boot_ns + s->m->lock_request.lease_ns : 0;
     zkl_step_move(s, ZKL_CONTENDER_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
     if (s->m->unprovable)
         zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_SUSPECT, ZKL_REASON_WINDOW);
     if (s->m->revoked)
         zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
-    if (s->m->asked.watch_own)
+    if (s->m->lock_request.watch_own)
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
 
@@ -163,7 +164,7 @@ void zkl_step_grant(struct zkl_step *s, const char *why)
         zkl_step_hold(s, why);
         return;
     }
-    if (s->m->asked.try_only) {
+    if (s->m->lock_request.try_only) {
         zkl_step_fail(s, ZKL_EUNPROVED, NULL, "too little is proved");
         return;
     }

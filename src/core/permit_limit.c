@@ -28,7 +28,7 @@ static void look_again(struct zkl_step *s, bool changed)
 
 static void take_limit(struct zkl_step *s, int number)
 {
-    const struct zkl_quota *q = &s->m->asked.quota;
+    const struct zkl_quota *q = &s->m->lock_request.quota;
     bool changed = number != s->m->limit.permits;
     bool insists = !q->view->agreed && q->view->changes == 0 && q->view->permits != 0;
     if (insists && number != q->view->permits) {
@@ -49,7 +49,7 @@ static void give_limit(struct zkl_step *s)
 {
     struct zkl_limit *limit = &s->m->limit;
     limit->permits = 0;
-    if (s->m->asked.quota.view->permits == 0) {
+    if (s->m->lock_request.quota.view->permits == 0) {
         refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
     } else if (!limit->out && s->m->state != ZKL_CONTENDER_LOOKING) { /* a look writes nothing */
         limit->out = true;
@@ -74,7 +74,7 @@ static void on_limit(struct zkl_step *s)
         break;
     case ZKL_ANSWER_NONODE:
         s->m->limit.watched = false;
-        if (s->m->asked.quota.view->permits == 0)
+        if (s->m->lock_request.quota.view->permits == 0)
             refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
         else
             look_again(s, false);
@@ -92,7 +92,7 @@ static void on_limit_set(struct zkl_step *s)
 {
     switch ((int)s->ev->answer) {
     case ZKL_ANSWER_OK:
-        take_limit(s, s->m->asked.quota.view->permits);
+        take_limit(s, s->m->lock_request.quota.view->permits);
         break;
     case ZKL_ANSWER_LINK:
         break;
@@ -132,7 +132,7 @@ bool zkl_step_limit(struct zkl_step *s)
 
 void zkl_step_look_for_room(struct zkl_step *s)
 {
-    const struct zkl_quota *q = &s->m->asked.quota;
+    const struct zkl_quota *q = &s->m->lock_request.quota;
     bool there = s->ev->answer == ZKL_ANSWER_OK;
     size_t leases = there ? zkl_step_look(s, NULL).contenders : 0;
     int known = s->m->limit.permits, limit = known > 0 ? known : q->view->permits;
@@ -180,7 +180,7 @@ void zkl_step_decide_permit(struct zkl_step *s)
         s->m->limit.watched = false;
         zkl_step_emit(s, ZKL_DO_UNWATCH_OTHERS);
         zkl_step_grant(s, "not more leases than permits");
-    } else if (s->m->asked.try_only) {
+    } else if (s->m->lock_request.try_only) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     } else if (s->ev->type == ZKL_EV_ROOTED) {
         wait_for_permit(s);
@@ -204,7 +204,7 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         zkl_step_doubt_limit(s);
     if (zkl_step_limit(s))
         ;
-    else if (is_watch_over(ev) && s->m->asked.quota.want > 1)
+    else if (is_watch_over(ev) && s->m->lock_request.quota.want > 1)
         watch_lock_path(s); /* one list for all of the request */
     else if (is_watch_over(ev))
         zkl_step_list_again(s, "leases changed");

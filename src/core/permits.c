@@ -88,7 +88,7 @@ static void start_member(struct zkl_core *core, struct zkl_permits *p, size_t i)
 void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *contender,
                              struct zkl_event event)
 {
-    struct zkl_permits *p = contender->machine.asked.permits;
+    struct zkl_permits *p = contender->machine.lock_request.permits;
     for (size_t i = 1; p && contender == p->members[0] && i < p->count; i++) {
         struct zkl_contender *other = p->members[i];
         if (zkl_permits_is_in_core(p, other) && other->machine.limit.out &&
@@ -145,7 +145,7 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
 {
     zkl_permits_move(core, p, ZKL_PERMITS_GRANTED, "all are there");
     for (size_t i = 0; i < p->count; i++) {
-        p->members[i]->machine.asked.permits = NULL;
+        p->members[i]->machine.lock_request.permits = NULL;
         if (p->lock_request.lease_ns > 0)
             (void)zkl_timers_begin_lease(core, p->members[i], p->lock_request.lease_ns);
     }

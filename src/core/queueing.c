@@ -11,9 +11,10 @@
 static bool node_is_exhausted(const struct zkl_contender_machine *m)
 {
     struct zkl_node_name place;
-    if (!zkl_name_parse(m->node, &m->asked.naming, &place))
+    if (!zkl_name_parse(m->node, &m->lock_request.naming, &place))
         return true;
-    return !zkl_roles[m->asked.naming.role].counted && zkl_sequence_exhausted(place.sequence);
+    return !zkl_roles[m->lock_request.naming.role].counted &&
+           zkl_sequence_exhausted(place.sequence);
 }
 
 /* --- the predicate ------------------------------------------------------- */
@@ -47,7 +48,7 @@ void zkl_step_decide_place(struct zkl_step *s)
         zkl_step_requeue(s, "own node not in the list");
     else if (!look.predecessor || s->kind->within_hold)
         zkl_step_grant(s, "first");
-    else if (s->m->asked.try_only && !(s->m->behind_retained && may_be_given_up(&look)))
+    else if (s->m->lock_request.try_only && !(s->m->behind_retained && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     else {
         s->m->pred_is_by_number = false;
@@ -60,7 +61,7 @@ void zkl_step_decide_place(struct zkl_step *s)
 static void wait_unlisted(struct zkl_step *s)
 {
     const char *const both[] = {s->ev->behind, s->m->node};
-    struct zkl_look look = zkl_queue_position(&s->m->asked.naming, both, 2, s->m->node);
+    struct zkl_look look = zkl_queue_position(&s->m->lock_request.naming, both, 2, s->m->node);
     if (!look.plain) {
         zkl_step_list_again(s, "not listed yet");
         return;
@@ -85,7 +86,7 @@ void zkl_step_look_for_others(struct zkl_step *s)
     bool there = s->ev->answer == ZKL_ANSWER_OK;
     struct zkl_look look = there ? zkl_step_look(s, NULL) : (struct zkl_look){0};
     s->m->behind_retained =
-        look.before > 0 && s->m->asked.try_behind_retained && may_be_given_up(&look);
+        look.before > 0 && s->m->lock_request.try_behind_retained && may_be_given_up(&look);
     if (look.before == 0)
         zkl_step_enqueue(s, "nobody is there");
     else if (s->m->behind_retained)
@@ -119,7 +120,7 @@ void zkl_in_looking(struct zkl_step *s)
 /* Length of the root's prefix one component shorter than length; 0: there is none. */
 static size_t parent_length(const struct zkl_contender_machine *m, size_t length)
 {
-    while (length > 0 && m->asked.lock_path[length - 1] != '/')
+    while (length > 0 && m->lock_request.lock_path[length - 1] != '/')
         length--;
     return length > 0 ? length - 1 : 0;
 }
@@ -127,7 +128,7 @@ static size_t parent_length(const struct zkl_contender_machine *m, size_t length
 static size_t child_length(const struct zkl_contender_machine *m, size_t length)
 {
     length++;
-    while (length < m->lock_path_length && m->asked.lock_path[length] != '/')
+    while (length < m->lock_path_length && m->lock_request.lock_path[length] != '/')
         length++;
     return length;
 }
@@ -201,7 +202,7 @@ static void on_create_refused(struct zkl_step *s)
         make(s, s->m->lock_path_length);
         break;
     case ZKL_ANSWER_EXISTS:
-        if (zkl_roles[s->m->asked.naming.role].counted)
+        if (zkl_roles[s->m->lock_request.naming.role].counted)
             zkl_step_fail_odd(s, "creating the node");
         else
             zkl_step_exhaust(s, "counter stuck");

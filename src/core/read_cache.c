@@ -96,7 +96,7 @@ bool zkl_read_cache_begin(struct zkl_core *core, struct zkl_read_cache *cache,
         !zkl_contender_may_stay(&c->machine))
         return false;
     cache->holder = c;
-    c->machine.asked.read_cache = cache;
+    c->machine.lock_request.read_cache = cache;
     cache->ends_boot = core->now.boot_ns + cache->age_ns;
     cache->look_mono_ns = core->now.mono_ns + part_of_timeout(core, 4);
     cache->next = core->caches;
@@ -123,7 +123,7 @@ static void drop(struct zkl_core *core, struct zkl_read_cache *cache)
     while (*at != cache)
         at = &(*at)->next;
     *at = cache->next;
-    c->machine.asked.read_cache = NULL;
+    c->machine.lock_request.read_cache = NULL;
     cache->holder = NULL;
     move(core, cache, ZKL_READ_CACHE_EMPTY, "nobody is in");
     zkl_core_feed_type(core, c, ZKL_EV_RELEASE);

@@ -21,7 +21,7 @@ static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
 
 void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out)
 {
-    memcpy(out, c->machine.asked.lock_path, c->machine.lock_path_length);
+    memcpy(out, c->machine.lock_request.lock_path, c->machine.lock_path_length);
     out[c->machine.lock_path_length] = '/';
     strcpy(out + c->machine.lock_path_length + 1, name);
 }
@@ -31,7 +31,7 @@ static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
     unsigned char random[16];
     core->port->random(core->port, random);
     zkl_guid_format(random, c->machine.guid);
-    if (c->machine.asked.retained)
+    if (c->machine.lock_request.retained)
         zkl_guid_mark_retained(c->machine.guid);
     c->heartbeat_serial = 0; /* an older heartbeat says nothing of the new node */
     c->delete_asked = false;
@@ -41,7 +41,7 @@ void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *pat
 {
     char prefix[ZKL_NODE_NAME_MAX + 1];
     draw_guid(core, c);
-    zkl_name_prefix(&c->machine.asked.naming, c->machine.guid, prefix);
+    zkl_name_prefix(&c->machine.lock_request.naming, c->machine.guid, prefix);
     zkl_core_node_path(c, prefix, path);
 }
 
@@ -49,9 +49,9 @@ void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c)
 {
     char path[ZKL_NODE_PATH_MAX + 1];
     zkl_core_new_name(core, c, path);
-    send_for(
-        core, c, ZKL_SLOT_CREATE,
-        (struct zkl_request){.kind = ZKL_REQ_CREATE, .path = path, .data = c->machine.asked.data});
+    send_for(core, c, ZKL_SLOT_CREATE,
+             (struct zkl_request){
+                 .kind = ZKL_REQ_CREATE, .path = path, .data = c->machine.lock_request.data});
 }
 
 void zkl_core_send_create_downgraded(struct zkl_core *core, struct zkl_contender *c)
@@ -66,7 +66,7 @@ void zkl_core_send_create_downgraded(struct zkl_core *core, struct zkl_contender
     send_for(core, c, ZKL_SLOT_CREATE,
              (struct zkl_request){.kind = ZKL_REQ_CREATE,
                                   .path = path,
-                                  .data = c->machine.asked.data,
+                                  .data = c->machine.lock_request.data,
                                   .checks = &check,
                                   .check_count = 1});
 }
@@ -75,8 +75,8 @@ void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c)
 {
     const struct zkl_contender_machine *m = &c->machine;
     char path[ZKL_PATH_MAX + 1], text[16];
-    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->asked.lock_path);
-    int permits = m->asked.quota.view ? m->asked.quota.view->permits : 0;
+    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->lock_request.lock_path);
+    int permits = m->lock_request.quota.view ? m->lock_request.quota.view->permits : 0;
     bool numbered = permits > 0 && m->make_length == m->lock_path_length;
     snprintf(text, sizeof text, "%d", permits);
     send_for(
@@ -87,10 +87,10 @@ void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c)
 void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c)
 {
     char text[16];
-    snprintf(text, sizeof text, "%d", c->machine.asked.quota.view->permits);
+    snprintf(text, sizeof text, "%d", c->machine.lock_request.quota.view->permits);
     send_for(core, c, ZKL_SLOT_LIMIT,
              (struct zkl_request){.kind = ZKL_REQ_SET,
-                                  .path = c->machine.asked.lock_path,
+                                  .path = c->machine.lock_request.lock_path,
                                   .data = text,
                                   .flag = true,
                                   .version = c->machine.limit.version});
@@ -99,23 +99,24 @@ void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c)
 void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int slot,
                              enum zkl_request_kind kind)
 {
-    send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = c->machine.asked.lock_path});
+    send_for(core, c, slot,
+             (struct zkl_request){.kind = kind, .path = c->machine.lock_request.lock_path});
 }
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
     c->list_for_stat_only = false;
-    c->list_has_stat = c->machine.asked.view && c->machine.asked.batch;
+    c->list_has_stat = c->machine.lock_request.view && c->machine.lock_request.batch;
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){.kind = ZKL_REQ_LIST,
-                                  .path = c->machine.asked.lock_path,
+                                  .path = c->machine.lock_request.lock_path,
                                   .flag = c->list_has_stat});
 }
 
 /* A check is a transaction even if it fails because the root is deleted. */
 void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
 {
-    const char *check = c->machine.asked.lock_path;
+    const char *check = c->machine.lock_request.lock_path;
     send_for(core, c, ZKL_SLOT_SYNC,
              (struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = &check, .check_count = 1});
 }
@@ -141,7 +142,7 @@ char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
     size_t size = c->machine.lock_path_length + 1 + strlen(name) + 1;
     char *path = size <= ZKL_NODE_PATH_MAX + 1 ? small : malloc(size);
     if (path)
-        strcpy(stpcpy(stpcpy(path, c->machine.asked.lock_path), *name ? "/" : ""), name);
+        strcpy(stpcpy(stpcpy(path, c->machine.lock_request.lock_path), *name ? "/" : ""), name);
     return path;
 }
 

@@ -167,10 +167,10 @@ bool zkl_step_window_fresh(const struct zkl_event *ev)
 
 void zkl_contender_name_downgraded(const struct zkl_contender_machine *m, char *out)
 {
-    struct zkl_naming writer = m->asked.naming;
+    struct zkl_naming writer = m->lock_request.naming;
     writer.role = ZKL_ROLE_WRITE;
     const char *digits = zkl_name_digits(m->downgrade_from, &writer);
-    zkl_name_prefix(&m->asked.naming, m->guid, out);
+    zkl_name_prefix(&m->lock_request.naming, m->guid, out);
     if (digits)
         strcat(out, digits);
 }
@@ -188,13 +188,13 @@ void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
 
 struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own)
 {
-    return zkl_queue_position(&s->m->asked.naming, s->ev->children, s->ev->child_count, own);
+    return zkl_queue_position(&s->m->lock_request.naming, s->ev->children, s->ev->child_count, own);
 }
 
 const char *zkl_step_find_own(const struct zkl_step *s)
 {
     char prefix[ZKL_NODE_NAME_MAX + 1];
-    zkl_name_prefix(&s->m->asked.naming, s->m->guid, prefix);
+    zkl_name_prefix(&s->m->lock_request.naming, s->m->guid, prefix);
     return zkl_queue_find(s->ev->children, s->ev->child_count, prefix);
 }
 

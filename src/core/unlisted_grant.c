@@ -20,7 +20,7 @@ static uint64_t lock_path_watch_id(const struct zkl_core *core,
 static bool number_of(const struct zkl_contender *c, const char *name, int32_t *number)
 {
     struct zkl_node_name place;
-    bool known = zkl_name_parse(name, &c->machine.asked.naming, &place);
+    bool known = zkl_name_parse(name, &c->machine.lock_request.naming, &place);
     *number = known ? place.sequence : 0;
     return known;
 }
@@ -44,7 +44,7 @@ static void watch_lock_path(struct zkl_core *core, struct zkl_unlisted_grant *un
 static const struct zkl_contender *own_last(const struct zkl_core *core,
                                             const struct zkl_contender *c)
 {
-    const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    const struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
     const struct zkl_contender *last = unlisted->last;
     if (!last || last == c || unlisted->last_link != core->link)
         return NULL;
@@ -57,7 +57,7 @@ static const struct zkl_contender *own_last(const struct zkl_core *core,
 /* A try does not wait, and the members of a batch are decided together. */
 static bool may_wait_unlisted(const struct zkl_contender *c)
 {
-    return !c->machine.asked.try_only && !c->machine.asked.batch;
+    return !c->machine.lock_request.try_only && !c->machine.lock_request.batch;
 }
 
 /* At most: the contender with the number before, and those that may be before it. None of them has
@@ -76,7 +76,7 @@ static size_t before_at_most(const struct zkl_unlisted_grant *unlisted, int32_t 
 static void look_behind(const struct zkl_core *core, struct zkl_contender *c, int32_t number,
                         struct zkl_event *event)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
     const struct zkl_contender *last = own_last(core, c);
     int32_t before;
     bool follows = last && number_of(last, last->machine.node, &before) && before >= 0 &&
@@ -95,8 +95,8 @@ static void look_behind(const struct zkl_core *core, struct zkl_contender *c, in
 
 bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
-    bool busy = core->pending_count > 0 || c->machine.asked.batch;
+    const struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    bool busy = core->pending_count > 0 || c->machine.lock_request.batch;
     if (!unlisted)
         return false;
     if (may_wait_unlisted(c) && unlisted->row >= core->unlisted_from && own_last(core, c))
@@ -108,7 +108,7 @@ bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contende
 void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name,
                           struct zkl_event *event)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
     int32_t number;
     if (!unlisted || !name || !number_of(c, name, &number))
         return;
@@ -116,20 +116,20 @@ void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
     uint64_t release_watch_id = lock_path_watch_id(core, unlisted);
     unlisted->streak = next ? unlisted->streak + 1 : 0;
     if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
-        watch_lock_path(core, unlisted, c->machine.asked.lock_path);
+        watch_lock_path(core, unlisted, c->machine.lock_request.lock_path);
     event->first = next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
     look_behind(core, c, number, event);
 }
 
 void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
 {
-    if (c->machine.asked.unlisted)
-        c->release_watch_id = lock_path_watch_id(core, c->machine.asked.unlisted);
+    if (c->machine.lock_request.unlisted)
+        c->release_watch_id = lock_path_watch_id(core, c->machine.lock_request.unlisted);
 }
 
 void zkl_unlisted_left(struct zkl_contender *c)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
     int32_t number;
     if (!unlisted || !c->machine.was_first || !number_of(c, c->machine.node, &number))
         return;
@@ -142,7 +142,7 @@ void zkl_unlisted_left(struct zkl_contender *c)
 
 void zkl_unlisted_forget(struct zkl_contender *c)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
     if (unlisted && unlisted->last == c)
         unlisted->last = NULL;
 }

@@ -283,7 +283,7 @@ const char *zkl_watch_owner(const struct zkl_watch *watch)
 {
     for (const struct zkl_subscription *sub = watch->subscribers; sub; sub = sub->next) {
         if (zkl_watch_is_for(sub, ZKL_SUB_OWN))
-            return sub->contender->machine.asked.data;
+            return sub->contender->machine.lock_request.data;
     }
     return watch->owner;
 }

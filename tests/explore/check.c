@@ -27,7 +27,7 @@ static bool was_deleted(const struct place *place)
 
 static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
 {
-    snprintf(path, size, "%s/%s", m->asked.lock_path, m->node);
+    snprintf(path, size, "%s/%s", m->lock_request.lock_path, m->node);
 }
 
 void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news)
@@ -44,7 +44,7 @@ void check_state(const struct world *w, bool was_suspect, const struct zkl_notif
 static void check_token(struct world *w, const struct place *place)
 {
     const struct zkl_contender_machine *m = &place->contender.machine;
-    bool reader = m->asked.naming.role == ZKL_ROLE_READ;
+    bool reader = m->lock_request.naming.role == ZKL_ROLE_READ;
     if (m->downgrade_from[0]) {
         must(m->czxid == m->downgrade_from_czxid);
         return;
@@ -117,9 +117,9 @@ void check_unlocked(const struct unlocked *unlocked, int code)
 static bool waits_for(const struct zkl_contender_machine *m, const char *name)
 {
     struct zkl_node_name own, place;
-    return zkl_name_parse(m->node, &m->asked.naming, &own) &&
-           zkl_name_parse(name, &m->asked.naming, &place) &&
-           zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &place, name);
+    return zkl_name_parse(m->node, &m->lock_request.naming, &own) &&
+           zkl_name_parse(name, &m->lock_request.naming, &place) &&
+           zkl_queue_waits_for(m->lock_request.naming.role, own.sequence, m->node, &place, name);
 }
 
 /* The node of the grant is there and belongs to this session, and nobody has a node for which
@@ -134,7 +134,7 @@ static void check_node(struct world *w, const struct place *place)
     must(m->downgrade_from[0] || own->shown_czxid == m->czxid);
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->asked.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.lock_path);
         if (node != own && name && node->dzxid == 0 && node->czxid < own->czxid &&
             !m->downgrade_from[0])
             must(!waits_for(m, name));
@@ -146,8 +146,10 @@ void check_grant(struct world *w, const struct place *place)
     const struct zkl_contender_machine *m = &place->contender.machine;
     const struct client *c = place->client;
     struct zkl_node_name at;
-    must(zkl_name_parse(m->node, &m->asked.naming, &at) && !zkl_sequence_exhausted(at.sequence));
-    must(zkl_name_is_retained(m->node) == m->asked.retained); /* others ask for it by its name */
+    must(zkl_name_parse(m->node, &m->lock_request.naming, &at) &&
+         !zkl_sequence_exhausted(at.sequence));
+    must(zkl_name_is_retained(m->node) ==
+         m->lock_request.retained); /* others ask for it by its name */
     must(now_of(w).boot_ns < zkl_session_window_end(&c->core.session));
     if (was_deleted(place))
         return;
@@ -168,9 +170,11 @@ static bool holds_now(const struct place *place)
 static bool go_together(const struct place *a, const struct place *b)
 {
     const struct zkl_contender_machine *one = &a->contender.machine, *other = &b->contender.machine;
-    if (one->asked.naming.role != ZKL_ROLE_READ)
-        return other->asked.naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
-    return other->asked.naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
+    if (one->lock_request.naming.role != ZKL_ROLE_READ)
+        return other->lock_request.naming.role == ZKL_ROLE_READ &&
+               strcmp(b->writer_guid, one->guid) == 0;
+    return other->lock_request.naming.role == ZKL_ROLE_READ ||
+           strcmp(a->writer_guid, other->guid) == 0;
 }
 
 static void check_exclusion(struct world *w)
@@ -227,7 +231,8 @@ static void check_group(const struct client *c)
         const struct place *place = (const struct place *)c->members[i].contender;
         enum zkl_contender_state state = place->contender.machine.state;
         must((place->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
-        if (group->state != ZKL_GROUP_ACQUIRING || place->contender.machine.asked.group != group)
+        if (group->state != ZKL_GROUP_ACQUIRING ||
+            place->contender.machine.lock_request.group != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
         contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;
@@ -242,20 +247,20 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     const struct zkl_contender_machine *m = &contender->machine;
     struct zkl_node_name own, at, place;
     int between = 0;
-    if (!watch || m->state != ZKL_CONTENDER_WAITING || m->asked.naming.role == ZKL_ROLE_PERMIT ||
-        w->bounds->scenario->counter > 1000000)
+    if (!watch || m->state != ZKL_CONTENDER_WAITING ||
+        m->lock_request.naming.role == ZKL_ROLE_PERMIT || w->bounds->scenario->counter > 1000000)
         return;
     const char *watched = strrchr(watch->path, '/') + 1;
-    if (!zkl_name_parse(watched, &m->asked.naming, &at) ||
-        !zkl_name_parse(m->node, &m->asked.naming, &own))
+    if (!zkl_name_parse(watched, &m->lock_request.naming, &at) ||
+        !zkl_name_parse(m->node, &m->lock_request.naming, &own))
         return;
-    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it must not wait */
+    must(!m->lock_request.try_only || zkl_name_is_retained(watched)); /* else it must not wait */
     must(waits_for(m, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->asked.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.lock_path);
         if (name && node->dzxid == 0 && node->shown_czxid < m->czxid &&
-            zkl_name_parse(name, &m->asked.naming, &place))
+            zkl_name_parse(name, &m->lock_request.naming, &place))
             between +=
                 place.sequence > at.sequence && place.sequence < own.sequence && waits_for(m, name);
     }

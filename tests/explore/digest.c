@@ -189,24 +189,25 @@ static void watch_ref(const struct zkl_watch *watch)
 static void machine(const struct zkl_contender_machine *m)
 {
     raw(m->state);
-    raw(m->asked.try_only | m->asked.try_sync << 1 | m->asked.try_behind_retained << 2 |
-        m->asked.watch_own << 3 | m->asked.retained << 4 | m->create_out << 5 | m->list_out << 6 |
-        m->stat_out << 7 | m->renew_out << 8 | m->delete_out << 9 | m->on_server << 10 |
-        m->maybe_on_server << 11 | m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 |
-        m->behind_retained << 15 | m->watches_contention << 16 | m->contended << 17 |
-        m->crowded << 18 | (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 |
-        m->own_is_put_off << 21 | m->was_first << 22 | m->asked.posted << 23 |
-        m->pred_is_by_number << 27 | m->may_be_late << 28);
-    raw((int64_t)m->asked.naming.role);
+    raw(m->lock_request.try_only | m->lock_request.try_sync << 1 |
+        m->lock_request.try_behind_retained << 2 | m->lock_request.watch_own << 3 |
+        m->lock_request.retained << 4 | m->create_out << 5 | m->list_out << 6 | m->stat_out << 7 |
+        m->renew_out << 8 | m->delete_out << 9 | m->on_server << 10 | m->maybe_on_server << 11 |
+        m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 | m->behind_retained << 15 |
+        m->watches_contention << 16 | m->contended << 17 | m->crowded << 18 |
+        (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 |
+        m->was_first << 22 | m->lock_request.posted << 23 | m->pred_is_by_number << 27 |
+        m->may_be_late << 28);
+    raw((int64_t)m->lock_request.naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
     raw((int64_t)m->lock_path_length);
-    name(m->asked.lock_path);
+    name(m->lock_request.lock_path);
     name(m->downgrade_from);
     zxid(m->downgrade_from_czxid);
-    raw(m->asked.quota.want);
-    raw(m->asked.quota.looked | m->limit.out << 1 | m->limit.watched << 2 |
-        (m->asked.quota.view != NULL) << 3);
+    raw(m->lock_request.quota.want);
+    raw(m->lock_request.quota.looked | m->limit.out << 1 | m->limit.watched << 2 |
+        (m->lock_request.quota.view != NULL) << 3);
     raw(m->limit.permits);
     raw(m->limit.version);
     guid(m->guid);
@@ -215,8 +216,8 @@ static void machine(const struct zkl_contender_machine *m)
     zxid(m->exhausted_at);
     boot(m->lease_end_boot);
     boot(m->unlocked_boot);
-    raw(m->asked.read_cache != NULL);
-    if (m->asked.read_cache) {
+    raw(m->lock_request.read_cache != NULL);
+    if (m->lock_request.read_cache) {
         boot(m->looked_boot);
         boot(m->alone_boot);
     }
@@ -259,10 +260,12 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     for (int i = 0; i < ZKL_SUBS; i++)
         watch_ref(o->subs[i].watch);
     raw(o->wants_create | o->wants_list << 1 | o->list_for_stat_only << 2 | o->follows << 3 |
-        o->counts << 4 | o->quiet << 5 | (o->machine.asked.group != NULL) << 6 |
-        (o->machine.asked.permits != NULL) << 7 | (o->machine.asked.local_queue != NULL) << 8 |
-        (o->machine.asked.view != NULL) << 9 | (o->machine.asked.unlisted != NULL) << 10 |
-        o->list_has_stat << 11 | o->delete_asked << 12);
+        o->counts << 4 | o->quiet << 5 | (o->machine.lock_request.group != NULL) << 6 |
+        (o->machine.lock_request.permits != NULL) << 7 |
+        (o->machine.lock_request.local_queue != NULL) << 8 |
+        (o->machine.lock_request.view != NULL) << 9 |
+        (o->machine.lock_request.unlisted != NULL) << 10 | o->list_has_stat << 11 |
+        o->delete_asked << 12);
     raw(o->held);
     raw(contender_number(core, o->next_held));
     own(WATCH, o->release_watch_id);
@@ -272,9 +275,9 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     raw(contender_number(core, o->heir));
     raw(contender_number(core, o->heir_of));
     raw(o->shared_list && o->shared_list->last == o);
-    raw(o->machine.asked.batch != NULL);
-    if (o->machine.asked.batch)
-        batch(core, o->machine.asked.batch);
+    raw(o->machine.lock_request.batch != NULL);
+    if (o->machine.lock_request.batch)
+        batch(core, o->machine.lock_request.batch);
 }
 
 static void beat(const struct zkl_heartbeat *b)
@@ -466,7 +469,8 @@ static void group(const struct client *c)
     raw(g->lost | g->due.listed << 1);
     raw((int64_t)g->culprit);
     for (size_t i = 0; i < g->count; i++)
-        raw(c->members[i].backs_out | (c->members[i].contender->machine.asked.group == g) << 1);
+        raw(c->members[i].backs_out | (c->members[i].contender->machine.lock_request.group == g)
+                                          << 1);
     for (int i = 0; i < ROOTS && (g->count > 0 || c->core.group_commit.from > 0); i++) {
         own(LINK, c->views[i].link);
         due_mono(c->views[i].alone_until_mono_ns);

@@ -364,7 +364,7 @@ static void reader_decided(struct owner *o)
         return;
     }
     o->phase = GRANTED;
-    if (!place->contender.machine.asked.retained ||
+    if (!place->contender.machine.lock_request.retained ||
         !zkl_read_cache_open(&c->core, now_of(c->world), &c->cache, &place->contender))
         return;
     place->owner = NULL;

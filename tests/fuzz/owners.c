@@ -29,7 +29,7 @@ static void on_granted(struct stream *s, struct owner *owner)
     const struct zkl_contender_machine *m = &owner->contender.machine;
     struct zkl_node_name place;
     must(owner->phase == WAITING && m->state == ZKL_CONTENDER_HOLDING);
-    must(zkl_name_parse(m->node, &m->asked.naming, &place) &&
+    must(zkl_name_parse(m->node, &m->lock_request.naming, &place) &&
          !zkl_sequence_exhausted(place.sequence));
     must(!is_single(s, owner) || s->now.boot_ns < zkl_session_window_end(&s->core.session));
     owner->phase = GRANTED;
@@ -42,7 +42,7 @@ static bool may_fail(const struct stream *s, const struct owner *owner, int code
     bool stopped = code == ZKL_ETIMEDOUT || code == ZKL_ECANCELED;
     bool allowed = !stopped || owner->stopped;
     allowed = allowed && ((code != ZKL_EBUSY && code != ZKL_EUNPROVED) ||
-                          owner->contender.machine.asked.try_only);
+                          owner->contender.machine.lock_request.try_only);
     allowed = allowed && (code != ZKL_ECLOSED || s->closed);
     allowed = allowed && (code != ZKL_EAUTH || s->failed);
     return allowed && code < 0;
@@ -229,11 +229,11 @@ static bool is_first_state(enum zkl_contender_state state)
 
 static bool was_shown(const struct stream *s, const struct zkl_contender_machine *m)
 {
-    if (!s->listed || strcmp(s->listed_root, m->asked.lock_path) != 0)
+    if (!s->listed || strcmp(s->listed_root, m->lock_request.lock_path) != 0)
         return false;
-    struct zkl_look look =
-        zkl_queue_position(&m->asked.naming, s->listed->children, s->listed->child_count, m->node);
-    if (m->asked.naming.role == ZKL_ROLE_PERMIT)
+    struct zkl_look look = zkl_queue_position(&m->lock_request.naming, s->listed->children,
+                                              s->listed->child_count, m->node);
+    if (m->lock_request.naming.role == ZKL_ROLE_PERMIT)
         return look.present && look.contenders <= (size_t)m->limit.permits;
     return look.present && look.before == 0;
 }
@@ -252,7 +252,7 @@ static bool was_passed_on(const struct stream *s, const struct owner *owner)
     const struct zkl_contender_machine *m = &owner->contender.machine;
     return (s->passed_on || (owner->was_gone && is_own_node(&owner->contender, s->armed))) &&
            owner->before == ZKL_CONTENDER_WAITING && m->state == ZKL_CONTENDER_HOLDING &&
-           m->asked.naming.role == ZKL_ROLE_LOCK && m->pred_is_exclusive_mutex;
+           m->lock_request.naming.role == ZKL_ROLE_LOCK && m->pred_is_exclusive_mutex;
 }
 
 /* By its own number: nobody came between, at a path that is the same one as ever. */
@@ -297,8 +297,8 @@ static const struct zkl_contender *find_writer(const struct stream *s, const cha
     for (size_t i = 0; i < SINGLES; i++) {
         const struct zkl_contender *c = &s->owners[i].contender;
         if (s->owners[i].phase == GRANTED && c->machine.state == ZKL_CONTENDER_HOLDING &&
-            c->machine.asked.naming.role == ZKL_ROLE_WRITE &&
-            strcmp(c->machine.asked.lock_path, root) == 0)
+            c->machine.lock_request.naming.role == ZKL_ROLE_WRITE &&
+            strcmp(c->machine.lock_request.lock_path, root) == 0)
             return c;
     }
     return NULL;
@@ -490,7 +490,7 @@ static void act_as_question(struct stream *s, struct question *question)
     *question = (struct question){.out = true};
     question->query =
         (struct zkl_query){.kind = kinds[fuzz_below(&s->in, sizeof kinds / sizeof *kinds)],
-                           .path = m->asked.lock_path ? m->asked.lock_path : "/a",
+                           .path = m->lock_request.lock_path ? m->lock_request.lock_path : "/a",
                            .data = "text",
                            .flag = fuzz_flag(&s->in),
                            .version = (int32_t)fuzz_below(&s->in, 3),

@@ -57,7 +57,7 @@ static bool was_deleted(const struct app *app)
 static void check_token(struct world *w, const struct app *app)
 {
     const struct zkl_contender_machine *m = &app->contender.machine;
-    bool reader = m->asked.naming.role == ZKL_ROLE_READ;
+    bool reader = m->lock_request.naming.role == ZKL_ROLE_READ;
     if (app->writer) {
         must(m->czxid == m->downgrade_from_czxid);
         return;
@@ -71,7 +71,7 @@ static void check_token(struct world *w, const struct app *app)
 
 static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
 {
-    snprintf(path, size, "%s/%s", m->asked.lock_path, m->node);
+    snprintf(path, size, "%s/%s", m->lock_request.lock_path, m->node);
 }
 
 /* A stranger deleted the node: if its server has shown that to the client, no lock is granted on
@@ -155,9 +155,9 @@ static void check_node(struct world *w, const struct app *app)
     for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         struct zkl_node_name place;
-        const char *name = fake_child_of(node, m->asked.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.lock_path);
         if (node == own || !name || node->dzxid != 0 ||
-            !zkl_name_parse(name, &m->asked.naming, &place))
+            !zkl_name_parse(name, &m->lock_request.naming, &place))
             continue;
         must(node->czxid > own->czxid);
     }
@@ -168,9 +168,10 @@ void check_grant(struct world *w, const struct app *app)
 {
     const struct zkl_contender_machine *m = &app->contender.machine;
     struct zkl_node_name place;
-    must(zkl_name_parse(m->node, &m->asked.naming, &place) &&
+    must(zkl_name_parse(m->node, &m->lock_request.naming, &place) &&
          !zkl_sequence_exhausted(place.sequence));
-    must(zkl_name_is_retained(m->node) == m->asked.retained); /* others ask for it by its name */
+    must(zkl_name_is_retained(m->node) ==
+         m->lock_request.retained); /* others ask for it by its name */
     must(now_of(app->proc).boot_ns < zkl_session_window_end(&app->proc->core.session));
     if (was_deleted(app))
         return;
@@ -197,9 +198,11 @@ static bool holds_now(const struct app *app)
 static bool go_together(const struct app *a, const struct app *b)
 {
     const struct zkl_contender_machine *one = &a->contender.machine, *other = &b->contender.machine;
-    if (one->asked.naming.role != ZKL_ROLE_READ)
-        return other->asked.naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
-    return other->asked.naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
+    if (one->lock_request.naming.role != ZKL_ROLE_READ)
+        return other->lock_request.naming.role == ZKL_ROLE_READ &&
+               strcmp(b->writer_guid, one->guid) == 0;
+    return other->lock_request.naming.role == ZKL_ROLE_READ ||
+           strcmp(a->writer_guid, other->guid) == 0;
 }
 
 static void check_exclusion(struct world *w)
@@ -291,7 +294,8 @@ static void check_group(const struct proc *p)
         const struct app *app = (const struct app *)p->members[i].contender;
         enum zkl_contender_state state = app->contender.machine.state;
         must((app->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
-        if (group->state != ZKL_GROUP_ACQUIRING || app->contender.machine.asked.group != group)
+        if (group->state != ZKL_GROUP_ACQUIRING ||
+            app->contender.machine.lock_request.group != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
         contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;
@@ -308,22 +312,23 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     struct zkl_node_name own, at, place;
     int between = 0;
     if (!watch || m->state != ZKL_CONTENDER_WAITING || w->counter_moved ||
-        m->asked.naming.role == ZKL_ROLE_PERMIT)
+        m->lock_request.naming.role == ZKL_ROLE_PERMIT)
         return;
     const char *watched = strrchr(watch->path, '/') + 1;
-    if (!zkl_name_parse(watched, &m->asked.naming, &at) ||
-        !zkl_name_parse(m->node, &m->asked.naming, &own))
+    if (!zkl_name_parse(watched, &m->lock_request.naming, &at) ||
+        !zkl_name_parse(m->node, &m->lock_request.naming, &own))
         return;
-    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it must not wait */
-    must(zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &at, watched));
+    must(!m->lock_request.try_only || zkl_name_is_retained(watched)); /* else it must not wait */
+    must(zkl_queue_waits_for(m->lock_request.naming.role, own.sequence, m->node, &at, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->asked.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.lock_path);
         if (!name || node->dzxid != 0 || node->shown_czxid >= m->czxid ||
-            !zkl_name_parse(name, &m->asked.naming, &place))
+            !zkl_name_parse(name, &m->lock_request.naming, &place))
             continue;
-        between += place.sequence > at.sequence && place.sequence < own.sequence &&
-                   zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &place, name);
+        between +=
+            place.sequence > at.sequence && place.sequence < own.sequence &&
+            zkl_queue_waits_for(m->lock_request.naming.role, own.sequence, m->node, &place, name);
     }
     must(between == 0);
 }
@@ -498,7 +503,7 @@ void check_complain(struct world *w)
             p->core.pending_count, p->core.watch_count, p->core.removing ? ", removals" : "");
         for (struct zkl_contender *c = p->core.first; c; c = c->next)
             say("  #%llu %s %s", (unsigned long long)c->number,
-                zkl_contender_state_name(c->machine.state), c->machine.asked.lock_path);
+                zkl_contender_state_name(c->machine.state), c->machine.lock_request.lock_path);
     }
     for (size_t i = 0; i < w->fake.node_count; i++)
         say("  node %s of %lld %s", w->fake.nodes[i].path, (long long)w->fake.nodes[i].owner,

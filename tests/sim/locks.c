@@ -19,7 +19,8 @@ static void on_granted(struct world *w, struct app *app)
     app->phase = GRANTED;
     /* A member of a multi-lock may not have been notified of it. */
     app->suspect = app->contender.machine.suspect;
-    bool writer = app->contender.machine.asked.naming.role == ZKL_ROLE_WRITE; /* may downgrade */
+    bool writer =
+        app->contender.machine.lock_request.naming.role == ZKL_ROLE_WRITE; /* may downgrade */
     int64_t usual = w->lonely ? 4 : 60;
     app->until_ms = w->fake.now_ms + rnd(w, chance(w, writer ? 2 : 6) ? FAKE_TIMEOUT_MS : usual);
 }
@@ -126,7 +127,7 @@ static struct app *some_writer(struct proc *p)
     for (int i = 0; i < APPS; i++) {
         struct app *app = &p->apps[i];
         if (app->phase == GRANTED && app->in_core &&
-            app->contender.machine.asked.naming.role == ZKL_ROLE_WRITE)
+            app->contender.machine.lock_request.naming.role == ZKL_ROLE_WRITE)
             return app;
     }
     return NULL;
@@ -280,7 +281,7 @@ static void run(struct app *app)
 static bool is_used(const struct proc *p, const struct zkl_unlisted_grant *alone)
 {
     const struct zkl_contender *c = p->core.first;
-    while (c && c->machine.asked.unlisted != alone)
+    while (c && c->machine.lock_request.unlisted != alone)
         c = c->next;
     return c != NULL;
 }

@@ -34,7 +34,7 @@ void permits_init(struct world *w)
 
 bool permits_is_one(const struct zkl_contender *contender)
 {
-    return contender->machine.asked.naming.role == ZKL_ROLE_PERMIT;
+    return contender->machine.lock_request.naming.role == ZKL_ROLE_PERMIT;
 }
 
 /* --- notifications ----------------------------------------------------------- */

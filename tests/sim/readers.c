@@ -74,7 +74,7 @@ void readers_answered(struct proc *p, const struct zkl_reply *reply)
 static bool writes(const struct app *app)
 {
     return app->root == RW_ROOT && app->phase == WAITING &&
-           app->contender.machine.asked.naming.role == ZKL_ROLE_WRITE;
+           app->contender.machine.lock_request.naming.role == ZKL_ROLE_WRITE;
 }
 
 /* A thread of this process wants to write. */
@@ -173,7 +173,7 @@ static void start(struct sitter *sitter)
 static void granted(struct sitter *sitter)
 {
     struct proc *p = sitter->proc;
-    bool opens = sitter->place->contender.machine.asked.retained && !is_writing(p) &&
+    bool opens = sitter->place->contender.machine.lock_request.retained && !is_writing(p) &&
                  zkl_read_cache_open(core_of(p), now_of(p), &p->cache, &sitter->place->contender);
     sitter->phase = opens ? INSIDE : GRANTED;
     if (!opens)

@@ -144,8 +144,8 @@ static void made(struct script *s, size_t deletes, size_t creates, const int *nu
         if (i < deletes)
             continue;
         const struct zkl_contender_machine *m = &script_contender(s, numbers[i - deletes])->machine;
-        zkl_name_prefix(&m->asked.naming, m->guid, names[i]);
-        sprintf(names[i] + strlen(names[i]), "%010d", m->asked.unlisted->next_number);
+        zkl_name_prefix(&m->lock_request.naming, m->guid, names[i]);
+        sprintf(names[i] + strlen(names[i]), "%010d", m->lock_request.unlisted->next_number);
     }
     script_reply(s, ZKL_REQ_CREATE_ALL,
                  (struct zkl_reply){.children = children, .child_count = deletes + creates});
@@ -389,7 +389,7 @@ static void at_most_128_kb_go_together(void **state)
     int numbers[3];
     for (int i = 0; i < 3; i++) {
         numbers[i] = lock(s, i);
-        s->contenders[numbers[i] - 1].machine.asked.data = data;
+        s->contenders[numbers[i] - 1].machine.lock_request.data = data;
     }
     one_is_answered(s);
     assert_true(script_has(s, "  > create all /p0/G14- /p1/G15-\n"));
@@ -699,8 +699,8 @@ static void each_looks_for_its_own(void **state)
     assert_true(script_has(s, "  > delete /p2/G10-0000000004\n"));
     assert_true(script_has(s, "  > list /p0\n"));
     assert_true(script_has(s, "  > list /p1\n"));
-    assert_null(s->contenders[14].machine.asked.batch);
-    assert_null(s->contenders[15].machine.asked.batch);
+    assert_null(s->contenders[14].machine.lock_request.batch);
+    assert_null(s->contenders[15].machine.lock_request.batch);
     end(s);
 }
 
@@ -834,7 +834,7 @@ static void the_end_of_the_session_ends_all(void **state)
     assert_int_equal(s->core.group_commit.held, 0);
     assert_int_equal(s->core.group_commit.under_way, 0);
     for (int i = 15; i <= 17; i++) {
-        assert_null(script_contender(s, i)->machine.asked.batch);
+        assert_null(script_contender(s, i)->machine.lock_request.batch);
         assert_int_equal(state_of(s, i), ZKL_CONTENDER_PARKED);
     }
     end(s);

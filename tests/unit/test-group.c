@@ -45,7 +45,7 @@ static void name_two(const struct script *s, char names[2][ZKL_NODE_NAME_MAX + 1
 {
     for (int i = 0; i < 2; i++) {
         const struct zkl_contender_machine *m = &s->contenders[i].machine;
-        zkl_name_prefix(&m->asked.naming, m->guid, names[i]);
+        zkl_name_prefix(&m->lock_request.naming, m->guid, names[i]);
         strcat(names[i], i == 0 ? first : second);
     }
 }

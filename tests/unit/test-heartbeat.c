@@ -77,7 +77,7 @@ static void an_unchecked_hold_is_in_doubt(void **state)
         struct script *s = script_connected();
         script_hold(s, "/r", 7);
         script_hold(s, "/q", 3);
-        script_contender(s, 2)->machine.asked.posted = ends[i].posted;
+        script_contender(s, 2)->machine.lock_request.posted = ends[i].posted;
         script_at(s, 750);
         deny(s, 1);
         script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);

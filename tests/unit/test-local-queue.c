@@ -37,7 +37,7 @@ static void given(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
 static int dropped_count;
 static void dropped(struct zkl_local_queue *t, struct zkl_contender *c)
 {
-    assert_null(c->machine.asked.local_queue);
+    assert_null(c->machine.lock_request.local_queue);
     assert_ptr_equal(t, &turns);
     dropped_count++;
 }

@@ -308,7 +308,8 @@ static struct script *taking_two(void)
     script_listed(s, permits.gate.machine.node);
     number(s, ZKL_REQ_GET, "2");
     for (int i = 0; i < 2; i++) {
-        zkl_name_prefix(&members[i]->machine.asked.naming, members[i]->machine.guid, names[i]);
+        zkl_name_prefix(&members[i]->machine.lock_request.naming, members[i]->machine.guid,
+                        names[i]);
         strcat(names[i], i == 0 ? "0000000007" : "0000000008");
     }
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
@@ -368,7 +369,7 @@ static void three_are_made(struct script *s, size_t first, int number)
     for (size_t i = first; i < 3; i++) {
         const struct zkl_contender_machine *m = &members[i]->machine;
         char prefix[ZKL_NODE_NAME_MAX + 1];
-        zkl_name_prefix(&m->asked.naming, m->guid, prefix);
+        zkl_name_prefix(&m->lock_request.naming, m->guid, prefix);
         snprintf(names[i], sizeof names[i], "%.60s%010d", prefix, number++);
         made[i - first] = names[i];
     }

@@ -101,7 +101,7 @@ static void an_owner_of_the_same_client_is_known(void **state)
     script_listed(s, "1:7");
     armed(s, "whatever", 8);
     script_queue(s, "/r", 8, "1:7");
-    expect_place(s, 2, 1, "-0000000007", script_contender(s, 1)->machine.asked.data);
+    expect_place(s, 2, 1, "-0000000007", script_contender(s, 1)->machine.lock_request.data);
     assert_null(script_contender(s, 2)->subs[ZKL_SUB_PRED].watch->owner); /* not kept */
     script_event(s, ZKL_SE_EXPIRED);
     script_unlock(s, 1);

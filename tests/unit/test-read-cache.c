@@ -25,7 +25,7 @@ static struct zkl_time now(void)
 static void dropped(struct zkl_read_cache *c, struct zkl_contender *contender)
 {
     assert_ptr_equal(c, &cache);
-    assert_null(contender->machine.asked.read_cache);
+    assert_null(contender->machine.lock_request.read_cache);
     dropped_count++;
 }
 

@@ -488,7 +488,7 @@ static void a_shared_list_without_an_answer_is_repeated(void **state)
 static void posted(struct script *s)
 {
     script_hold(s, "/r", 7);
-    script_contender(s, 1)->machine.asked.posted = true;
+    script_contender(s, 1)->machine.lock_request.posted = true;
     script_forget(s);
 }
 

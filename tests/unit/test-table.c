@@ -69,9 +69,9 @@ static void check_action(struct walk *w, const struct zkl_action *a)
 {
     enum zkl_contender_state state = w->m.state;
     bool left = state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_ENDED;
-    bool permit = w->m.asked.naming.role == ZKL_ROLE_PERMIT;
-    bool looks =
-        permit && w->m.asked.try_only && !w->m.asked.quota.looked; /* its "room" learns that */
+    bool permit = w->m.lock_request.naming.role == ZKL_ROLE_PERMIT;
+    bool looks = permit && w->m.lock_request.try_only &&
+                 !w->m.lock_request.quota.looked; /* its "room" learns that */
     must(!is_request(a->type) || w->connected);
     must(a->type != ZKL_DO_CREATE ||
          (state == ZKL_CONTENDER_QUEUEING && w->m.create_out && !w->m.on_server));
@@ -143,7 +143,7 @@ static void name_of_ours(struct walk *w, char *name)
 {
     static const int32_t numbers[] = {5, 5, 5, 5, INT32_MAX, INT32_MIN, ZKL_SEQUENCE_HARD};
     char prefix[ZKL_NODE_NAME_MAX + 1];
-    zkl_name_prefix(&w->m.asked.naming, w->m.guid, prefix);
+    zkl_name_prefix(&w->m.lock_request.naming, w->m.guid, prefix);
     snprintf(name, 128, "%.48s%010d", prefix, numbers[fake_random(&w->prng, 7)]);
 }
 
@@ -152,7 +152,7 @@ static void list_children(struct walk *w)
     static char ours[128];
     static const char *children[4];
     w->ev.children = children;
-    bool permit = w->m.asked.naming.role == ZKL_ROLE_PERMIT;
+    bool permit = w->m.lock_request.naming.role == ZKL_ROLE_PERMIT;
     if (fake_chance(&w->prng, 2))
         children[w->ev.child_count++] = permit ? "x-lease-0000000003" : "x-lock-0000000003";
     else if (!permit && fake_chance(&w->prng, 4))
@@ -284,7 +284,7 @@ static bool ask(struct walk *w)
         w->ev.type = ZKL_EV_STAY;
         w->ev.idle = fake_chance(&w->prng, 2);
         return owned && w->m.state == ZKL_CONTENDER_HOLDING &&
-               w->m.asked.naming.role == ZKL_ROLE_LOCK;
+               w->m.lock_request.naming.role == ZKL_ROLE_LOCK;
     default:
         w->ev.type = ZKL_EV_RELEASE;
         return owned && w->m.state != ZKL_CONTENDER_RELEASING;
@@ -354,27 +354,28 @@ static void random_events_respect_the_table(void **state)
 {
     (void)state;
     for (seed = 1; seed <= ROUNDS; seed++) {
-        struct walk w = {
-            .prng.state = seed,
-            .m = {.state = ZKL_CONTENDER_NEW, .asked.lock_path = "/a/b", .lock_path_length = 4}};
+        struct walk w = {.prng.state = seed,
+                         .m = {.state = ZKL_CONTENDER_NEW,
+                               .lock_request.lock_path = "/a/b",
+                               .lock_path_length = 4}};
         w.connected = !fake_chance(&w.prng, 5);
-        w.m.asked.try_only = fake_chance(&w.prng, 4);
-        w.m.asked.try_sync = fake_chance(&w.prng, 2);
-        w.m.asked.try_behind_retained = fake_chance(&w.prng, 2);
-        w.m.asked.watch_own = fake_chance(&w.prng, 2);
-        w.m.asked.posted = fake_chance(&w.prng, 3);
-        w.m.asked.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
+        w.m.lock_request.try_only = fake_chance(&w.prng, 4);
+        w.m.lock_request.try_sync = fake_chance(&w.prng, 2);
+        w.m.lock_request.try_behind_retained = fake_chance(&w.prng, 2);
+        w.m.lock_request.watch_own = fake_chance(&w.prng, 2);
+        w.m.lock_request.posted = fake_chance(&w.prng, 3);
+        w.m.lock_request.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
         if (fake_chance(&w.prng, 4)) {
-            w.m.asked.naming.role = ZKL_ROLE_READ;
+            w.m.lock_request.naming.role = ZKL_ROLE_READ;
             strcpy(w.m.downgrade_from, fake_chance(&w.prng, 2) ? "x-__WRIT__0000000005" : "");
         }
         if (fake_chance(&w.prng, 4)) {
-            w.m.asked.naming.role = ZKL_ROLE_PERMIT;
+            w.m.lock_request.naming.role = ZKL_ROLE_PERMIT;
             w.m.downgrade_from[0] = '\0';
             w.view.permits = (int)fake_random(&w.prng, 3);
-            w.m.asked.quota = (struct zkl_quota){.view = &w.view,
-                                                 .want = 1 + (int)fake_random(&w.prng, 2),
-                                                 .looked = fake_chance(&w.prng, 2)};
+            w.m.lock_request.quota = (struct zkl_quota){.view = &w.view,
+                                                        .want = 1 + (int)fake_random(&w.prng, 2),
+                                                        .looked = fake_chance(&w.prng, 2)};
         }
         for (int i = 0; i < STEPS && w.m.state != ZKL_CONTENDER_ENDED; i++)
             walk_one(&w);

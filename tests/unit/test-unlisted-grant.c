@@ -131,7 +131,7 @@ static void a_busy_client_sends_no_list(void **state)
     script_created(s, 1); /* of /q */
     script_created(s, 4);
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
-    script_contender(s, 5)->machine.asked.posted = true;
+    script_contender(s, 5)->machine.lock_request.posted = true;
     script_unlock(s, 5);
     script_lock_alone(s, "/r");
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);

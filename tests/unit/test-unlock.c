@@ -81,7 +81,7 @@ static void hold(struct script *s, const struct row *row)
 {
     enum zkl_request_kind kind;
     script_hold(s, "/r", 7);
-    script_contender(s, 1)->machine.asked.posted = row->posted;
+    script_contender(s, 1)->machine.lock_request.posted = row->posted;
     for (int64_t ms = SCRIPT_TIMEOUT_MS / 16; ms < 2 * SCRIPT_TIMEOUT_MS; ms += 10) {
         while (script_next(s, &kind))
             script_answer(s, kind, ZKL_ANSWER_OK);
