@@ -11,14 +11,14 @@
 
 /* --- where -------------------------------------------------------------- */
 
-struct zkl_lock_path *zkl_mutex_counted(const struct zkl_mutex *mutex)
+struct zkl_lock_path *zkl_mutex_metrics_path(const struct zkl_mutex *mutex)
 {
     return mutex->semaphore ? mutex->semaphore->path : mutex->lock_path;
 }
 
 static struct zkl_lock_metrics *counts_of(const struct zkl_mutex *mutex)
 {
-    struct zkl_lock_path *lock_path = zkl_mutex_counted(mutex);
+    struct zkl_lock_path *lock_path = zkl_mutex_metrics_path(mutex);
     return lock_path->counts ? lock_path->counts : &mutex->client->counts;
 }
 

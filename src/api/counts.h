@@ -11,7 +11,7 @@
 /* Keep figures of this path from now on. False: no memory. Without the mutex. */
 bool zkl_lock_path_keep_counts(struct zkl_client *client, struct zkl_lock_path *lock_path);
 /* The path under which what this handle does counts. */
-struct zkl_lock_path *zkl_mutex_counted(const struct zkl_mutex *mutex);
+struct zkl_lock_path *zkl_mutex_metrics_path(const struct zkl_mutex *mutex);
 /* Add what was counted, not what is so now. With the mutex. */
 void zkl_counts_fold(struct zkl_lock_metrics *into, const struct zkl_lock_metrics *counts);
 

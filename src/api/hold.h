@@ -175,7 +175,7 @@ static inline void zkl_hold_no_reason(enum zkl_reason *reason)
     if (reason)
         *reason = ZKL_REASON_NONE;
 }
-int zkl_hold_ask_state(const struct zkl_hold *hold, enum zkl_reason *reason);
+int zkl_hold_read_state(const struct zkl_hold *hold, enum zkl_reason *reason);
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
 /* This thread's hold can be entered once more; or ZKL_ELOST, ZKL_EOVERFLOW. */
@@ -244,7 +244,8 @@ bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
 /* The result of the call: hold, or another one instead, and hold is freed. Without the mutex. */
 struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold);
 /* The rest with the mutex. Begin to wait for a turn. */
-void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_request, bool ahead);
+void zkl_hold_join_local_queue(struct zkl_hold *hold, const struct zkl_lock_request *lock_request,
+                               bool ahead);
 /* The last unlock: true: the next owner has it, with a reference, or the handle. */
 bool zkl_hold_pass(struct zkl_hold *hold);
 /* The hold that the call got instead of hold does not belong to it any more. */

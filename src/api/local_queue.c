@@ -59,7 +59,8 @@ void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_optio
         mutex->local_queue.handoffs_max > 0 || mutex->local_queue.retain_ns > 0;
 }
 
-void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_request, bool ahead)
+void zkl_hold_join_local_queue(struct zkl_hold *hold, const struct zkl_lock_request *lock_request,
+                               bool ahead)
 {
     assert(zkl_driver_is_locked(hold->client->driver));
     struct zkl_core *core = &hold->client->driver->core;

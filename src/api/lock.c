@@ -301,7 +301,7 @@ int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_
     return 0;
 }
 
-int zkl_hold_ask_state(const struct zkl_hold *hold, enum zkl_reason *reason)
+int zkl_hold_read_state(const struct zkl_hold *hold, enum zkl_reason *reason)
 {
     enum zkl_reason none, *out = reason ? reason : &none;
     int shield = zkl_shield(), state = 0;

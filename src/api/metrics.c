@@ -31,7 +31,7 @@ static void look_at_waiters(const struct zkl_client *client, const struct zkl_lo
                             struct zkl_lock_metrics *m)
 {
     for (const struct zkl_hold *hold = client->waiting; hold; hold = hold->wait_next) {
-        if (!lock_path || zkl_mutex_counted(hold->mutex) == lock_path)
+        if (!lock_path || zkl_mutex_metrics_path(hold->mutex) == lock_path)
             look_at_waiter(hold, m);
     }
 }
@@ -250,7 +250,7 @@ int zkl_mutex_get_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metr
     static const char call[] = "zkl_mutex_get_metrics";
     if (!mutex)
         return zkl_fail(ZKL_EINVAL, "%s: mutex is NULL", call);
-    return get_lock_metrics(mutex->client, zkl_mutex_counted(mutex), metrics, call);
+    return get_lock_metrics(mutex->client, zkl_mutex_metrics_path(mutex), metrics, call);
 }
 
 int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore, struct zkl_lock_metrics *metrics)
@@ -258,6 +258,6 @@ int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore, struct zkl_lock_m
     static const char call[] = "zkl_semaphore_get_metrics";
     if (!semaphore)
         return zkl_fail(ZKL_EINVAL, "%s: semaphore is NULL", call);
-    return get_lock_metrics(semaphore->base.client, zkl_mutex_counted(&semaphore->base), metrics,
-                            call);
+    return get_lock_metrics(semaphore->base.client, zkl_mutex_metrics_path(&semaphore->base),
+                            metrics, call);
 }

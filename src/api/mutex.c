@@ -401,7 +401,7 @@ int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason)
     zkl_hold_no_reason(reason);
     if (find_own(mutex, "zkl_mutex_hold_state", &hold) != 0)
         return 0;
-    int state = zkl_hold_ask_state(hold, reason);
+    int state = zkl_hold_read_state(hold, reason);
     put_own(mutex, hold);
     return state;
 }

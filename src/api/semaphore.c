@@ -414,7 +414,8 @@ int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *reason)
 {
     struct zkl_hold *hold;
     zkl_hold_no_reason(reason);
-    return find(permit, "zkl_permit_hold_state", &hold) == 0 ? zkl_hold_ask_state(hold, reason) : 0;
+    return find(permit, "zkl_permit_hold_state", &hold) == 0 ? zkl_hold_read_state(hold, reason)
+                                                             : 0;
 }
 
 int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size)

@@ -283,7 +283,7 @@ static void start_one(struct zkl_acquisition *a)
     if (lock_request.try_only)
         a->busy_at = zkl_clock_mono_ns() + RETAINED_MS * MS;
     if (hold->mutex->has_local_queue) {
-        zkl_hold_ask(hold, &lock_request, a->stage == ZKL_ACQ_ENDS);
+        zkl_hold_join_local_queue(hold, &lock_request, a->stage == ZKL_ACQ_ENDS);
         return;
     }
     zkl_hold_begin(hold);
