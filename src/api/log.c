@@ -111,7 +111,7 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
                                               [ZKL_TRACE_CONTENDER] = ZKL_LOG_KIND_CONTENDER,
                                               [ZKL_TRACE_PERMITS] = ZKL_LOG_KIND_PERMITS};
     struct zkl_client *client = arg;
-    if (trace->kind == ZKL_TRACE_TURNS || trace->kind == ZKL_TRACE_CACHE)
+    if (trace->kind == ZKL_TRACE_LOCAL_QUEUE || trace->kind == ZKL_TRACE_CACHE)
         return; /* as many as there are locks, where there are no requests */
     struct zkl_log_event event = new_event(kinds[trace->kind], ZKL_LOG_DEBUG);
     if (trace->kind == ZKL_TRACE_SESSION)

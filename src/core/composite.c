@@ -26,7 +26,7 @@ void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits)
 
 void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_queue)
 {
-    zkl_due_add(core, &local_queue->due, ZKL_DUE_TURNS);
+    zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
 }
 
 void zkl_read_cache_touch(struct zkl_core *core, struct zkl_read_cache *cache)
@@ -160,9 +160,9 @@ bool zkl_permits_shares_limit(const struct zkl_contender *contender)
     return first != contender && zkl_permits_is_in_core(p, first) && asks_for_limit(first);
 }
 
-/* --- turns ------------------------------------------------------------------ */
+/* --- local queues ----------------------------------------------------------- */
 
-static const unsigned turns_allowed[ZKL_LOCAL_QUEUE_STATES] = {
+static const unsigned local_queue_allowed[ZKL_LOCAL_QUEUE_STATES] = {
     [ZKL_LOCAL_QUEUE_FREE] = BIT(ZKL_LOCAL_QUEUE_QUEUED) | BIT(ZKL_LOCAL_QUEUE_IDLE),
     [ZKL_LOCAL_QUEUE_QUEUED] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
     [ZKL_LOCAL_QUEUE_TAKEN] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_IDLE) |
@@ -183,7 +183,7 @@ const char *zkl_local_queue_state_name(enum zkl_local_queue_state state)
 
 bool zkl_local_queue_may_move(enum zkl_local_queue_state from, enum zkl_local_queue_state to)
 {
-    return (turns_allowed[from] & BIT(to)) != 0;
+    return (local_queue_allowed[from] & BIT(to)) != 0;
 }
 
 /* The only place that assigns a state. */
@@ -193,8 +193,8 @@ void zkl_local_queue_move(struct zkl_core *core, struct zkl_local_queue *local_q
     enum zkl_local_queue_state from = local_queue->state;
     assert(zkl_local_queue_may_move(from, to));
     local_queue->state = to;
-    zkl_core_trace(core,
-                   (struct zkl_trace){.kind = ZKL_TRACE_TURNS, .from = from, .to = to, .why = why});
+    zkl_core_trace(core, (struct zkl_trace){
+                             .kind = ZKL_TRACE_LOCAL_QUEUE, .from = from, .to = to, .why = why});
 }
 
 void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_contender *c)

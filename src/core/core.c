@@ -46,7 +46,7 @@ const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state)
         return zkl_session_state_name((enum zkl_session_state)state);
     case ZKL_TRACE_PERMITS:
         return zkl_permits_state_name((enum zkl_permits_state)state);
-    case ZKL_TRACE_TURNS:
+    case ZKL_TRACE_LOCAL_QUEUE:
         return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
     case ZKL_TRACE_CACHE:
         return zkl_read_cache_state_name((enum zkl_read_cache_state)state);
@@ -60,7 +60,7 @@ void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX])
 {
     static const char *const names[] = {[ZKL_TRACE_SESSION] = "session",
                                         [ZKL_TRACE_PERMITS] = "permits",
-                                        [ZKL_TRACE_TURNS] = "turns",
+                                        [ZKL_TRACE_LOCAL_QUEUE] = "local queue",
                                         [ZKL_TRACE_CACHE] = "cache"};
     char who[24];
     if (trace->kind == ZKL_TRACE_CONTENDER)
@@ -103,7 +103,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .again_mono_ns = INT64_MAX,
                               .leftovers = {.due_mono_ns = INT64_MAX, .barrier.is_barrier = true},
                               .leader_check.is_barrier = true,
-                              .turns_mono_ns = INT64_MAX,
+                              .local_queues_mono_ns = INT64_MAX,
                               .caches_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
                               .unlisted_from = ZKL_UNLISTED_FROM,
@@ -158,7 +158,7 @@ static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kin
     case ZKL_DUE_PERMITS:
         zkl_permits_settle(core, (struct zkl_permits *)due);
         break;
-    case ZKL_DUE_TURNS:
+    case ZKL_DUE_LOCAL_QUEUE:
         zkl_local_queue_settle(core, (struct zkl_local_queue *)due);
         break;
     case ZKL_DUE_CACHE:
@@ -417,7 +417,7 @@ void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_per
     settle(core);
 }
 
-/* --- turns ------------------------------------------------------------------- */
+/* --- local queues ------------------------------------------------------------ */
 
 enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct zkl_time now,
                                                  struct zkl_local_queue *local_queue,

@@ -115,7 +115,7 @@ enum zkl_trace_kind {
     ZKL_TRACE_SESSION,
     ZKL_TRACE_CONTENDER,
     ZKL_TRACE_PERMITS,
-    ZKL_TRACE_TURNS,
+    ZKL_TRACE_LOCAL_QUEUE,
     ZKL_TRACE_CACHE
 };
 
@@ -293,7 +293,7 @@ struct zkl_query {
 enum zkl_due_kind {
     ZKL_DUE_GROUP,
     ZKL_DUE_PERMITS,
-    ZKL_DUE_TURNS,
+    ZKL_DUE_LOCAL_QUEUE,
     ZKL_DUE_CACHE,
     ZKL_DUE_BATCH,
     ZKL_DUE_KINDS
@@ -400,11 +400,11 @@ struct zkl_core {
     unsigned suspicions;     /* over so many links in a row */
     uint32_t answered_kinds; /* bits: of these requests one was answered over this link */
     size_t chroot_length;    /* set by the driver: it is part of each path there */
-    struct zkl_due *due[ZKL_DUE_KINDS];  /* what to check when the event is over */
-    struct zkl_local_queue *timed_turns; /* those with a time to be checked, */
-    int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */
-    struct zkl_read_cache *caches;       /* those with a node, */
-    int64_t caches_mono_ns;              /* and when to check the first, or before */
+    struct zkl_due *due[ZKL_DUE_KINDS];         /* what to check when the event is over */
+    struct zkl_local_queue *timed_local_queues; /* those with a time to be checked, */
+    int64_t local_queues_mono_ns;  /* of which this is the first; INT64_MAX: there is none */
+    struct zkl_read_cache *caches; /* those with a node, */
+    int64_t caches_mono_ns;        /* and when to check the first, or before */
     struct zkl_heartbeat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_heartbeat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending keepalive, first_read;

@@ -145,10 +145,10 @@ static void set_timer(struct zkl_core *core, struct zkl_local_queue *local_queue
     if (local_queue->timed)
         return;
     local_queue->timed = true;
-    local_queue->next_timed = core->timed_turns;
-    core->timed_turns = local_queue;
-    if (local_queue->idle_until < core->turns_mono_ns)
-        core->turns_mono_ns = local_queue->idle_until;
+    local_queue->next_timed = core->timed_local_queues;
+    core->timed_local_queues = local_queue;
+    if (local_queue->idle_until < core->local_queues_mono_ns)
+        core->local_queues_mono_ns = local_queue->idle_until;
 }
 
 static bool may_keep(const struct zkl_local_queue *local_queue, const struct zkl_contender *c)
@@ -204,9 +204,9 @@ bool zkl_local_queue_give_up(struct zkl_core *core, struct zkl_local_queue *loca
 
 void zkl_local_queue_timer(struct zkl_core *core)
 {
-    struct zkl_local_queue *local_queue = core->timed_turns;
-    core->timed_turns = NULL;
-    core->turns_mono_ns = INT64_MAX;
+    struct zkl_local_queue *local_queue = core->timed_local_queues;
+    core->timed_local_queues = NULL;
+    core->local_queues_mono_ns = INT64_MAX;
     while (local_queue) {
         struct zkl_local_queue *next = local_queue->next_timed;
         bool idle = local_queue->state == ZKL_LOCAL_QUEUE_IDLE;
@@ -238,7 +238,7 @@ void zkl_local_queue_forget(struct zkl_core *core, struct zkl_local_queue *local
 {
     assert(local_queue->state == ZKL_LOCAL_QUEUE_FREE && !local_queue->first &&
            !local_queue->due.listed);
-    for (struct zkl_local_queue **at = &core->timed_turns; *at; at = &(*at)->next_timed) {
+    for (struct zkl_local_queue **at = &core->timed_local_queues; *at; at = &(*at)->next_timed) {
         if (*at == local_queue) {
             *at = local_queue->next_timed;
             break;

@@ -111,7 +111,7 @@ bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_q
                           struct zkl_contender *c);
 void zkl_local_queue_forget(struct zkl_core *core, struct zkl_local_queue *local_queue);
 void zkl_local_queue_settle(struct zkl_core *core, struct zkl_local_queue *local_queue);
-/* core->turns_mono_ns has come. */
+/* core->local_queues_mono_ns has come. */
 void zkl_local_queue_timer(struct zkl_core *core);
 
 #endif

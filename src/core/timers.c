@@ -211,7 +211,7 @@ void zkl_timers_timer(struct zkl_core *core)
         do_what_was_put_off(core);
     if (core->again_mono_ns <= now.mono_ns)
         ask_again(core);
-    if (core->turns_mono_ns <= now.mono_ns)
+    if (core->local_queues_mono_ns <= now.mono_ns)
         zkl_local_queue_timer(core);
     if (core->caches_mono_ns <= now.mono_ns)
         zkl_read_cache_timer(core);
@@ -230,8 +230,8 @@ int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
 {
     int64_t at =
         earlier(zkl_heartbeat_next(core, now), earlier(keepalive_at(core), retry_at(core)));
-    at = earlier(at,
-                 earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
+    at = earlier(at, earlier(core->put_off_mono_ns,
+                             earlier(core->local_queues_mono_ns, core->again_mono_ns)));
     at = earlier(at, earlier(core->caches_mono_ns,
                              earlier(leader_check_at(core), zkl_leftovers_next(core))));
     if (core->lease_boot != INT64_MAX)

@@ -344,11 +344,11 @@ static void check_watches(const struct client *c)
 /* When an event is over, nothing speaks against keeping a lock that is kept for the next turn. */
 static void check_idle(const struct client *c)
 {
-    if (!c->turns.given || c->turns.state != ZKL_LOCAL_QUEUE_IDLE)
+    if (!c->local_queue.given || c->local_queue.state != ZKL_LOCAL_QUEUE_IDLE)
         return;
-    const struct zkl_contender_machine *m = &c->turns.holder->machine;
+    const struct zkl_contender_machine *m = &c->local_queue.holder->machine;
     must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && !m->contended);
-    must(((const struct place *)c->turns.holder)->owner == NULL && !c->turns.first);
+    must(((const struct place *)c->local_queue.holder)->owner == NULL && !c->local_queue.first);
 }
 
 void check_world(struct world *w)

@@ -405,7 +405,7 @@ static void times(const struct zkl_core *core)
         raw(core->last_again_mono_ns - now.mono_ns < -2 * core->again_ns
                 ? INT64_MIN
                 : core->last_again_mono_ns - now.mono_ns);
-    due_mono(core->turns_mono_ns);
+    due_mono(core->local_queues_mono_ns);
     due_mono(core->caches_mono_ns);
 }
 
@@ -425,7 +425,7 @@ static void cache(const struct zkl_read_cache *r)
     due_boot(atomic_load(&gate->until_boot));
 }
 
-static void turns(const struct zkl_local_queue *t)
+static void local_queue(const struct zkl_local_queue *t)
 {
     if (!t->given)
         return;
@@ -539,7 +539,7 @@ static void core(const struct client *c)
     group_commit(k, &k->group_commit);
     leftovers(k);
     group(c);
-    turns(&c->turns);
+    local_queue(&c->local_queue);
     cache(&c->cache);
     for (int i = 0; i < ROOTS; i++)
         alone(&c->core, &c->alone[i]);

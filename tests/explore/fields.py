@@ -25,7 +25,7 @@ STRUCTS = {
         'pending_count': DERIVED, 'refused': PASSING, 'watch_bytes': DERIVED, 'watch_bytes_max': CONSTANT,
         'ephemeral_bytes': DERIVED, 'ephemeral_bytes_left': DERIVED, 'ephemeral_bytes_max': CONSTANT,
         'sharing': PASSING, 'share_round': PASSING, 'shares': DERIVED, 'share_from': CONSTANT,
-        'unlisted_from': CONSTANT, 'chroot_length': CONSTANT, 'due': PASSING, 'timed_turns': DERIVED, 'caches': DERIVED,
+        'unlisted_from': CONSTANT, 'chroot_length': CONSTANT, 'due': PASSING, 'timed_local_queues': DERIVED, 'caches': DERIVED,
         'first_read': UNUSED, 'first_read_wanted': UNUSED, 'first_read_answer': UNUSED, 'heartbeats_sent': COUNTER,
         'sent': FIGURES, 'writes': FIGURES}),
     'zkl_session': ('s', {'unprovable': CONSTANT, 'is_exact': CONSTANT, 'asked_ms': CONSTANT}),

@@ -35,9 +35,9 @@ static struct place *place_of(struct zkl_contender *contender)
     return (struct place *)contender;
 }
 
-static struct client *of_turns(struct zkl_local_queue *turns)
+static struct client *of_local_queue(struct zkl_local_queue *local_queue)
 {
-    return (struct client *)((char *)turns - offsetof(struct client, turns));
+    return (struct client *)((char *)local_queue - offsetof(struct client, local_queue));
 }
 
 /* --- what owners hear ----------------------------------------------------- */
@@ -155,8 +155,8 @@ void owners_notification(struct client *c, struct zkl_contender *contender,
     }
     if (c->cache.dropped && place->root == 0)
         reader_notification(place, news);
-    bool turns = c->turns.given && place->root == 0;
-    if (turns) {
+    bool is_local = c->local_queue.given && place->root == 0;
+    if (is_local) {
         local_queue_notification(place, news);
         if (news->type == ZKL_NOTIFY_FAILED)
             return;
@@ -181,7 +181,7 @@ void owners_notification(struct client *c, struct zkl_contender *contender,
     }
 }
 
-/* --- turns ---------------------------------------------------------------- */
+/* --- local queues --------------------------------------------------------- */
 
 /* First come, first served. */
 static void check_first(const struct client *c, const struct owner *first)
@@ -202,10 +202,10 @@ static void place_begin(struct place *place, struct owner *o)
         .client = c, .owner = o, .root = root, .permit = permit, .phase = WAITING, .in_core = true};
 }
 
-static void turn_queues(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
+static void turn_queues(struct zkl_local_queue *local_queue, struct zkl_local_waiter *turn)
 {
     struct owner *o = (struct owner *)turn;
-    if (of_turns(turns)->dead)
+    if (of_local_queue(local_queue)->dead)
         return;
     check_first(o->client, o);
     place_begin(o->place, o);
@@ -223,20 +223,20 @@ static void have(struct owner *o, struct place *place)
 
 /* A turn is given only with a lock that is surely held, without a lease, and that nobody asked
  * for. While others queue this happens at most handoffs_max times in a row. */
-static void turn_given(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
+static void turn_given(struct zkl_local_queue *local_queue, struct zkl_local_waiter *turn)
 {
     struct place *place = place_of(turn->given);
     const struct zkl_contender_machine *m = &turn->given->machine;
     must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
     must(is_proved(place) && !place->lost);
-    must(!m->contended || ++place->handed <= turns->handoffs_max);
-    check_first(of_turns(turns), (struct owner *)turn);
+    must(!m->contended || ++place->handed <= local_queue->handoffs_max);
+    check_first(of_local_queue(local_queue), (struct owner *)turn);
     have((struct owner *)turn, place);
 }
 
-static void turn_dropped(struct zkl_local_queue *turns, struct zkl_contender *contender)
+static void turn_dropped(struct zkl_local_queue *local_queue, struct zkl_contender *contender)
 {
-    (void)turns;
+    (void)local_queue;
     must(place_of(contender)->owner == NULL);
 }
 
@@ -258,11 +258,11 @@ static void turn_start(struct owner *o, const struct zkl_lock_request *lock_requ
     o->place->owner = o;
     o->turn =
         (struct zkl_local_waiter){.contender = &o->place->contender, .lock_request = *lock_request};
-    o->turn.lock_request.retained = c->turns.retain_ns > 0;
+    o->turn.lock_request.retained = c->local_queue.retain_ns > 0;
     o->tickets = ++c->tickets;
     o->phase = WAITING;
     enum zkl_local_queue_answer answer =
-        zkl_local_queue_join(&c->core, now_of(c->world), &c->turns, &o->turn, false);
+        zkl_local_queue_join(&c->core, now_of(c->world), &c->local_queue, &o->turn, false);
     if (answer == ZKL_LOCAL_QUEUE_BUSY) {
         o->phase = ANSWERED;
         o->place->owner = NULL;
@@ -284,7 +284,7 @@ static void turn_unlock(struct owner *o, bool exits)
         return;
     }
     struct unlocked unlocked = check_unlock(place);
-    if (zkl_local_queue_pass(&c->core, now, &c->turns, &place->contender)) {
+    if (zkl_local_queue_pass(&c->core, now, &c->local_queue, &place->contender)) {
         check_unlocked(&unlocked, ZKL_OK);
     } else {
         place->phase = UNLOCKING;
@@ -297,7 +297,7 @@ static void turn_stop(struct owner *o)
 {
     struct client *c = o->client;
     if (o->turn.waits) {
-        zkl_local_queue_leave(&c->turns, &o->turn);
+        zkl_local_queue_leave(&c->local_queue, &o->turn);
         o->place->owner = NULL;
         o->phase = ANSWERED;
     } else {
@@ -747,7 +747,7 @@ static void run_owner(struct owner *o)
 
 bool client_keeps(const struct client *c)
 {
-    bool keeps = c->turns.given != NULL || c->cache.dropped != NULL;
+    bool keeps = c->local_queue.given != NULL || c->cache.dropped != NULL;
     for (int i = 0; i < c->world->owner_count; i++)
         keeps = keeps || (c->world->owners[i].client == c && c->world->owners[i].part->alone);
     return keeps;
@@ -777,7 +777,7 @@ static bool is_wanted(const struct client *c)
     const struct world *w = c->world;
     for (int i = 0; i < w->place_count; i++) {
         const struct place *place = &w->places[i];
-        bool is_kept = c->turns.state == ZKL_LOCAL_QUEUE_IDLE || c->cache.holder != NULL;
+        bool is_kept = c->local_queue.state == ZKL_LOCAL_QUEUE_IDLE || c->cache.holder != NULL;
         if (is_kept && place->client != c && place->phase == WAITING && place->root == 0)
             return true;
     }
@@ -792,8 +792,9 @@ bool client_may_be_freed(const struct client *c)
         done = done && (w->owners[i].client != c || owner_is_done(&w->owners[i]));
     for (const struct zkl_contender *contender = c->core.first; done && contender;
          contender = contender->next)
-        done = (c->turns.state == ZKL_LOCAL_QUEUE_IDLE && c->turns.holder == contender) ||
-               c->cache.holder == contender;
+        done =
+            (c->local_queue.state == ZKL_LOCAL_QUEUE_IDLE && c->local_queue.holder == contender) ||
+            c->cache.holder == contender;
     return done;
 }
 
@@ -801,8 +802,8 @@ void client_free(struct client *c)
 {
     struct zkl_time now = now_of(c->world);
     c->freed = true;
-    if (c->turns.given)
-        zkl_local_queue_drop(&c->core, now, &c->turns);
+    if (c->local_queue.given)
+        zkl_local_queue_drop(&c->core, now, &c->local_queue);
     if (c->cache.dropped)
         zkl_read_cache_close(&c->core, now, &c->cache);
     for (int i = 0; i < ROOTS; i++)
@@ -864,11 +865,11 @@ static void begin(struct owner *o)
         break;
     case PART_TURN:
         (void)add_places(c, 2, part->root, false);
-        c->turns.handoffs_max = (unsigned)c->world->bounds->scenario->handoffs_max;
-        c->turns.retain_ns = c->world->bounds->scenario->retain_ms * MS;
-        c->turns.queues = turn_queues;
-        c->turns.given = turn_given;
-        c->turns.dropped = turn_dropped;
+        c->local_queue.handoffs_max = (unsigned)c->world->bounds->scenario->handoffs_max;
+        c->local_queue.retain_ns = c->world->bounds->scenario->retain_ms * MS;
+        c->local_queue.queues = turn_queues;
+        c->local_queue.given = turn_given;
+        c->local_queue.dropped = turn_dropped;
         break;
     case PART_READER:
         (void)add_places(c, 2, part->root, false);

@@ -150,7 +150,7 @@ struct client {
     struct zkl_children_view views[ROOTS];
     struct zkl_unlisted_grant alone[ROOTS];
     struct zkl_semaphore_view view;
-    struct zkl_local_queue turns;
+    struct zkl_local_queue local_queue;
     struct zkl_read_cache cache;
     atomic_llong fresh_until_boot;
     int tickets, guids;

@@ -49,12 +49,12 @@ static bool permits_may_move(int from, int to)
     return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
 }
 
-static const char *turns_name(int state)
+static const char *local_queue_name(int state)
 {
     return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
 }
 
-static bool turns_may_move(int from, int to)
+static bool local_queue_may_move(int from, int to)
 {
     return zkl_local_queue_may_move((enum zkl_local_queue_state)from,
                                     (enum zkl_local_queue_state)to);
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
         {"contender", ZKL_CONTENDER_STATES, contender_name, contender_may_move, {{false}}},
         {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
         {"request for permits", ZKL_PERMITS_STATES, permits_name, permits_may_move, {{false}}},
-        {"turns", ZKL_LOCAL_QUEUE_STATES, turns_name, turns_may_move, {{false}}},
+        {"local queue", ZKL_LOCAL_QUEUE_STATES, local_queue_name, local_queue_may_move, {{false}}},
         {"readers in one node", ZKL_READ_CACHE_STATES, cache_name, cache_may_move, {{false}}},
     };
     const size_t count = sizeof machines / sizeof *machines;

@@ -469,7 +469,7 @@ static bool is_done(const struct proc *p)
 {
     if (p->dead_until_ms != 0)
         return false;
-    if (zkl_due_any(&p->core) || !permits_done(p) || !turns_done(p) || !readers_done(p))
+    if (zkl_due_any(&p->core) || !permits_done(p) || !local_queue_done(p) || !readers_done(p))
         return false;
     if (p->core.first || p->core.queries || p->core.pending_count || p->core.removing ||
         (p->core.watch_count > 0 && !leaves_watches(&p->core)))

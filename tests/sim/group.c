@@ -83,7 +83,7 @@ static void release(struct proc *p)
     say("[%6lld] %d unlocks all", (long long)p->world->fake.now_ms, name_of(p));
     for (size_t i = 0; i < p->group.count; i++) {
         struct app *app = member_app(p, i);
-        if (app->phase != GRANTED || app->kept || turns_keep(app))
+        if (app->phase != GRANTED || app->kept || local_queue_keep(app))
             continue;
         app->phase = UNLOCKING;
         app->unlocked = check_unlock(p, &app->contender, app->deleted_guid);

@@ -15,9 +15,9 @@ static struct guest *of_turn(struct zkl_local_waiter *turn)
     return (struct guest *)turn;
 }
 
-static struct proc *of_turns(struct zkl_local_queue *turns)
+static struct proc *of_local_queue(struct zkl_local_queue *local_queue)
 {
-    return (struct proc *)((char *)turns - offsetof(struct proc, turns));
+    return (struct proc *)((char *)local_queue - offsetof(struct proc, local_queue));
 }
 
 bool app_is_place(const struct app *app)
@@ -36,15 +36,15 @@ static void check_first(const struct proc *p, const struct guest *first)
     }
 }
 
-static void queues(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
+static void queues(struct zkl_local_queue *local_queue, struct zkl_local_waiter *turn)
 {
     struct guest *guest = of_turn(turn);
-    if (of_turns(turns)->dead_until_ms != 0)
+    if (of_local_queue(local_queue)->dead_until_ms != 0)
         return;
     check_first(guest->proc, guest);
     *guest->place = (struct app){.proc = guest->proc,
                                  .phase = WAITING,
-                                 .root = guest->proc->world->turns_root,
+                                 .root = guest->proc->world->local_queue_root,
                                  .in_core = true,
                                  .try_only = turn->lock_request.try_only,
                                  .guest = guest,
@@ -64,37 +64,37 @@ static void have(struct guest *guest, struct app *place)
 
 /* Only a hold that is sure, without a lease, that no other client wants back; and only this often
  * in a row while others queue. */
-static void given(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
+static void given(struct zkl_local_queue *local_queue, struct zkl_local_waiter *turn)
 {
-    struct proc *p = of_turns(turns);
+    struct proc *p = of_local_queue(local_queue);
     struct app *place = (struct app *)turn->given;
     const struct zkl_contender_machine *m = &turn->given->machine;
     must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
     must(is_proved(p, turn->given) && !place->lost);
-    must(!m->contended || ++place->handed <= turns->handoffs_max);
+    must(!m->contended || ++place->handed <= local_queue->handoffs_max);
     check_first(p, of_turn(turn));
     have(of_turn(turn), place);
 }
 
-static void dropped(struct zkl_local_queue *turns, struct zkl_contender *contender)
+static void dropped(struct zkl_local_queue *local_queue, struct zkl_contender *contender)
 {
-    (void)turns;
+    (void)local_queue;
     must(((struct app *)contender)->guest == NULL);
 }
 
-void turns_init(struct proc *p)
+void local_queue_init(struct proc *p)
 {
     static const struct {
         unsigned handoffs_max;
         int64_t retain_ms;
     } options[] = {{1, 0}, {2, 0}, {0, 20}, {0, FOR_EVER_MS}, {3, 200}, {2, FOR_EVER_MS}};
-    size_t which = (size_t)(p->world->seed / TURNS_ONCE_IN / 2 + (unsigned)name_of(p)) %
+    size_t which = (size_t)(p->world->seed / LOCAL_QUEUE_ONCE_IN / 2 + (unsigned)name_of(p)) %
                    (sizeof options / sizeof *options);
-    p->turns = (struct zkl_local_queue){.handoffs_max = options[which].handoffs_max,
-                                        .retain_ns = options[which].retain_ms * MS,
-                                        .queues = queues,
-                                        .given = given,
-                                        .dropped = dropped};
+    p->local_queue = (struct zkl_local_queue){.handoffs_max = options[which].handoffs_max,
+                                              .retain_ns = options[which].retain_ms * MS,
+                                              .queues = queues,
+                                              .given = given,
+                                              .dropped = dropped};
     for (int i = 0; i < GUESTS; i++)
         p->guests[i].proc = p;
 }
@@ -139,14 +139,14 @@ static void start(struct guest *guest)
         return;
     guest->turn = (struct zkl_local_waiter){.contender = &guest->place->contender};
     guest->turn.lock_request =
-        (struct zkl_lock_request){.lock_path = root_paths[w->turns_root],
+        (struct zkl_lock_request){.lock_path = root_paths[w->local_queue_root],
                                   .data = "owner",
-                                  .unlisted = &p->alone[w->turns_root],
+                                  .unlisted = &p->alone[w->local_queue_root],
                                   .try_only = chance(w, 6),
                                   .try_behind_retained = chance(w, 2),
                                   .watch_own = chance(w, 4),
                                   .posted = chance(w, 4),
-                                  .retained = p->turns.retain_ns > 0,
+                                  .retained = p->local_queue.retain_ns > 0,
                                   .lease_ns = chance(w, 8) ? (1 + rnd(w, 100)) * MS : 0};
     bool ahead = chance(w, 10);
     guest->ticket = ++p->tickets * (ahead ? -1 : 1);
@@ -156,7 +156,7 @@ static void start(struct guest *guest)
     say("[%6lld] %d guest %d joins%s", (long long)w->fake.now_ms, name_of(p),
         (int)(guest - p->guests), guest->turn.lock_request.try_only ? " (try)" : "");
     enum zkl_local_queue_answer answer =
-        zkl_local_queue_join(core_of(p), now_of(p), &p->turns, &guest->turn, ahead);
+        zkl_local_queue_join(core_of(p), now_of(p), &p->local_queue, &guest->turn, ahead);
     if (answer == ZKL_LOCAL_QUEUE_BUSY)
         guest->phase = IDLE;
     if (answer == ZKL_LOCAL_QUEUE_GIVEN)
@@ -170,7 +170,7 @@ static void stop(struct guest *guest)
     say("[%6lld] %d guest %d gives up", (long long)p->world->fake.now_ms, name_of(p),
         (int)(guest - p->guests));
     if (guest->turn.waits) {
-        zkl_local_queue_leave(&p->turns, &guest->turn);
+        zkl_local_queue_leave(&p->local_queue, &guest->turn);
         guest->phase = IDLE;
     } else {
         zkl_core_stop(core_of(p), now_of(p), &guest->place->contender, guest->stop_code);
@@ -204,7 +204,7 @@ static void unlock(struct guest *guest)
         return;
     }
     struct unlocked unlocked = check_unlock(p, &place->contender, place->deleted_guid);
-    if (zkl_local_queue_pass(core_of(p), now_of(p), &p->turns, &place->contender)) {
+    if (zkl_local_queue_pass(core_of(p), now_of(p), &p->local_queue, &place->contender)) {
         check_unlocked(p->world, &unlocked, ZKL_OK);
     } else {
         place->phase = UNLOCKING;
@@ -213,14 +213,14 @@ static void unlock(struct guest *guest)
     }
 }
 
-bool turns_keep(struct app *member)
+bool local_queue_keep(struct app *member)
 {
     struct proc *p = member->proc;
-    if (!p->world->turns || member->root != p->world->turns_root)
+    if (!p->world->local_queue || member->root != p->world->local_queue_root)
         return false;
     struct unlocked unlocked = check_unlock(p, &member->contender, member->deleted_guid);
     member->kept = true; /* before anything is heard of it */
-    member->kept = zkl_local_queue_pass(core_of(p), now_of(p), &p->turns, &member->contender);
+    member->kept = zkl_local_queue_pass(core_of(p), now_of(p), &p->local_queue, &member->contender);
     if (member->kept)
         check_unlocked(p->world, &unlocked, ZKL_OK);
     return member->kept;
@@ -229,7 +229,7 @@ bool turns_keep(struct app *member)
 /* If there are no other processes, the threads of one process are often alone. */
 static unsigned rarely(const struct proc *p)
 {
-    if (p->world->turns_root != TURNS_ROOT)
+    if (p->world->local_queue_root != LOCAL_QUEUE_ROOT)
         return 4;
     return name_of(p) > 0 ? 100 : 15;
 }
@@ -253,7 +253,7 @@ static bool is_wanted(const struct world *w)
 {
     for (int i = 0; i < PROCS * ALL_APPS; i++) {
         const struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
-        if (app->phase == WAITING && app->root == w->turns_root)
+        if (app->phase == WAITING && app->root == w->local_queue_root)
             return true;
     }
     return false;
@@ -262,15 +262,15 @@ static bool is_wanted(const struct world *w)
 /* Something speaks against keeping it: never when an event is over. */
 static void check_idle(const struct proc *p)
 {
-    const struct zkl_contender_machine *m = &p->turns.holder->machine;
+    const struct zkl_contender_machine *m = &p->local_queue.holder->machine;
     must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && !m->contended);
-    must(((const struct app *)p->turns.holder)->guest == NULL && !p->turns.first);
+    must(((const struct app *)p->local_queue.holder)->guest == NULL && !p->local_queue.first);
 }
 
-void turns_run(struct proc *p)
+void local_queue_run(struct proc *p)
 {
     struct world *w = p->world;
-    if (!w->turns)
+    if (!w->local_queue)
         return;
     for (int i = 0; i < GUESTS; i++)
         run(&p->guests[i]);
@@ -279,15 +279,15 @@ void turns_run(struct proc *p)
         if (!place->in_core && (place->phase == ANSWERED || place->phase == ORPHANED))
             place->phase = IDLE;
     }
-    if (p->turns.state == ZKL_LOCAL_QUEUE_IDLE)
+    if (p->local_queue.state == ZKL_LOCAL_QUEUE_IDLE)
         check_idle(p);
     if (w->calm ? !is_wanted(w) : chance(w, 300))
-        zkl_local_queue_drop(core_of(p), now_of(p), &p->turns);
+        zkl_local_queue_drop(core_of(p), now_of(p), &p->local_queue);
 }
 
-bool turns_done(const struct proc *p)
+bool local_queue_done(const struct proc *p)
 {
-    bool done = p->turns.state == ZKL_LOCAL_QUEUE_FREE && !p->turns.first;
+    bool done = p->local_queue.state == ZKL_LOCAL_QUEUE_FREE && !p->local_queue.first;
     for (int i = 0; i < GUESTS; i++)
         done = done && p->guests[i].phase == IDLE;
     return done;

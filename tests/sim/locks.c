@@ -173,7 +173,7 @@ static int choose_root(const struct app *app)
 {
     struct proc *p = app->proc;
     struct world *w = p->world;
-    static const int own[APPS] = {0, 2, TURNS_ROOT, 0};
+    static const int own[APPS] = {0, 2, LOCAL_QUEUE_ROOT, 0};
     if (w->grouped && !chance(w, 12))
         return p == w->procs ? own[app - p->apps] : RW_ROOT;
     if (is_at_home(w))
@@ -205,7 +205,7 @@ static void start(struct app *app)
     app->root = choose_root(app);
     app->try_only = lock_request.try_only = chance(w, 5);
     lock_request.try_sync = chance(w, 2);
-    lock_request.try_behind_retained = w->turns || w->readers;
+    lock_request.try_behind_retained = w->local_queue || w->readers;
     lock_request.watch_own = chance(w, 3);
     lock_request.posted = chance(w, 4);
     lock_request.lock_path = root_paths[app->root];

@@ -274,7 +274,7 @@ void proc_init(struct world *w, struct proc *p)
         p->asks[i].proc = p;
     for (int i = 0; i < QUESTIONS; i++)
         p->questions[i].proc = p;
-    turns_init(p);
+    local_queue_init(p);
     readers_init(p);
 }
 
@@ -378,7 +378,7 @@ bool proc_step(struct proc *p)
         permits_run(p);
         queries_run(p);
     }
-    turns_run(p);
+    local_queue_run(p);
     readers_run(p);
     faults_mend(p);
     return busy;

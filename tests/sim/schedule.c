@@ -97,11 +97,12 @@ static void world_init(struct world *w)
     w->fake.unknown[ZKL_OPCODE_CONTAINER] = chance(w, 4);
     foreign_servers(w);
     permits_init(w);
-    w->turns = w->seed % TURNS_ONCE_IN == 0; /* not drawn: the others stay what they are */
+    /* not drawn: the others stay what they are */
+    w->local_queue = w->seed % LOCAL_QUEUE_ONCE_IN == 0;
     w->readers = w->seed % READERS_ONCE_IN == 3;
     w->lonely = w->seed % LONELY_ONCE_IN == 0;
     w->many_writers = !w->lonely && w->seed % MANY_WRITERS_ONCE_IN == 1;
-    w->grouped = w->lonely && !w->turns && w->seed / LONELY_ONCE_IN % 4 > 0;
+    w->grouped = w->lonely && !w->local_queue && w->seed / LONELY_ONCE_IN % 4 > 0;
     w->in_rows = !w->grouped && w->seed % IN_ROWS_ONCE_IN == 0;
     if (w->lonely && w->fault_rate < 100)
         w->fault_rate *= 10;
@@ -109,7 +110,7 @@ static void world_init(struct world *w)
     w->fake.would_not_once_in = w->says_no ? 40 : 0;
     w->fake.resumes_none |= w->seed % RESUMES_NONE_ONCE_IN == 4;
     w->fake.reads_ahead = w->seed % READS_AHEAD_ONCE_IN == 2;
-    w->turns_root = w->seed / TURNS_ONCE_IN % 2 == 0 ? 0 : TURNS_ROOT;
+    w->local_queue_root = w->seed / LOCAL_QUEUE_ONCE_IN % 2 == 0 ? 0 : LOCAL_QUEUE_ROOT;
     for (int i = 0; i < PROCS; i++)
         proc_init(w, &w->procs[i]);
 }

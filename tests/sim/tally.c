@@ -121,12 +121,12 @@ static bool session_may(int from, int to)
     return zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
 }
 
-static const char *turns_name(int state)
+static const char *local_queue_name(int state)
 {
     return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
 }
 
-static bool turns_may(int from, int to)
+static bool local_queue_may(int from, int to)
 {
     return zkl_local_queue_may_move((enum zkl_local_queue_state)from,
                                     (enum zkl_local_queue_state)to);
@@ -153,8 +153,8 @@ void tally_move(struct tally *tally, const struct zkl_trace *trace)
         tally->session[trace->from][trace->to]++;
     else if (trace->kind == ZKL_TRACE_PERMITS)
         tally->permits[trace->from][trace->to]++;
-    else if (trace->kind == ZKL_TRACE_TURNS)
-        tally->turns[trace->from][trace->to]++;
+    else if (trace->kind == ZKL_TRACE_LOCAL_QUEUE)
+        tally->local_queue[trace->from][trace->to]++;
     else if (trace->kind == ZKL_TRACE_CACHE)
         tally->cache[trace->from][trace->to]++;
 }
@@ -184,7 +184,7 @@ void tally_add(struct tally *sum, const struct tally *one)
     ADD(contender);
     ADD(session);
     ADD(permits);
-    ADD(turns);
+    ADD(local_queue);
     ADD(cache);
     for (int i = 0; i < TALLY_STEPS; i++)
         sum->steps[i] += one->steps[i];
@@ -255,7 +255,8 @@ int tally_print(const struct tally *tally, unsigned at_least)
                 session_may);
     print_moves(&r, "permits", &tally->permits[0][0], ZKL_PERMITS_STATES, permits_name,
                 permits_may);
-    print_moves(&r, "turns", &tally->turns[0][0], ZKL_LOCAL_QUEUE_STATES, turns_name, turns_may);
+    print_moves(&r, "local queue", &tally->local_queue[0][0], ZKL_LOCAL_QUEUE_STATES,
+                local_queue_name, local_queue_may);
     print_moves(&r, "cache", &tally->cache[0][0], ZKL_READ_CACHE_STATES, cache_name, cache_may);
     return r.rare;
 }

@@ -18,14 +18,14 @@
 #define PROCS 3
 #define APPS 4
 #define ROOTS 3
-#define RW_ROOT 1         /* a read-write lock is there, at the others a mutex */
-#define TURNS_ROOT ROOTS  /* only for threads that take turns */
-#define GUESTS 4          /* threads that take turns */
-#define PLACES 7          /* which they queue with */
-#define TURNS_ONCE_IN 3   /* schedules */
-#define SITTERS 4         /* threads that read in one node */
-#define READER_PLACES 6   /* which they queue with */
-#define READERS_ONCE_IN 8 /* schedules; not a multiple of the others */
+#define RW_ROOT 1              /* a read-write lock is there, at the others a mutex */
+#define LOCAL_QUEUE_ROOT ROOTS /* only for threads that take turns */
+#define GUESTS 4               /* threads that take turns */
+#define PLACES 7               /* which they queue with */
+#define LOCAL_QUEUE_ONCE_IN 3  /* schedules */
+#define SITTERS 4              /* threads that read in one node */
+#define READER_PLACES 6        /* which they queue with */
+#define READERS_ONCE_IN 8      /* schedules; not a multiple of the others */
 #define SAYS_NO_ONCE_IN 5
 #define FOREIGN_ONCE_IN 11
 #define LONELY_ONCE_IN 7        /* not a multiple of the above */
@@ -137,7 +137,7 @@ struct proc {
     struct zkl_children_view views[ROOTS + 1];
     struct zkl_unlisted_grant alone[ROOTS + 1];
     struct question questions[QUESTIONS];
-    struct zkl_local_queue turns;
+    struct zkl_local_queue local_queue;
     struct guest guests[GUESTS];
     int64_t tickets;
     struct zkl_read_cache cache;
@@ -186,13 +186,13 @@ struct world {
     int64_t outage_until_ms; /* no server can be reached */
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
-    bool turns;
+    bool local_queue;
     bool readers;      /* some threads of a process read in one node */
     bool lonely;       /* each process mostly locks at a path of its own, */
     bool grouped;      /* or the first one at three, whose creates and deletes go together */
     bool many_writers; /* most locks are write locks, and downgraded: that is rare otherwise */
     bool in_rows;      /* lonely ones, with all their threads together */
-    int turns_root;
+    int local_queue_root;
     int limit_max; /* the largest number of permits there ever was */
     int64_t last_gate;
 };
@@ -273,14 +273,14 @@ void queries_check(const struct proc *p);
 /* Those that are not answered yet. */
 size_t queries_out(const struct proc *p);
 
-void turns_init(struct proc *p);
+void local_queue_init(struct proc *p);
 bool app_is_place(const struct app *app);
 /* Its member of the multi-lock is unlocked; true: the node stays, for threads that take turns. */
-bool turns_keep(struct app *member);
+bool local_queue_keep(struct app *member);
 /* Of a place. */
 void local_queue_notification(struct app *place, const struct zkl_notification *news);
-void turns_run(struct proc *p);
-bool turns_done(const struct proc *p);
+void local_queue_run(struct proc *p);
+bool local_queue_done(const struct proc *p);
 
 void readers_init(struct proc *p);
 bool app_is_reader_place(const struct app *app);

@@ -12,7 +12,7 @@
 #define ALONE "r1:7"
 #define OTHERS "r1:7 5:8"
 
-static struct zkl_local_queue turns;
+static struct zkl_local_queue local_queue;
 static struct zkl_local_waiter owners[OWNERS + 1]; /* from 1 */
 static struct script *s;
 
@@ -23,13 +23,13 @@ static struct zkl_time now(void)
 
 static void queues(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
 {
-    assert_ptr_equal(t, &turns);
+    assert_ptr_equal(t, &local_queue);
     s->live[turn->contender - s->contenders] = true;
 }
 
 static void given(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
 {
-    assert_ptr_equal(t, &turns);
+    assert_ptr_equal(t, &local_queue);
     assert_non_null(turn->given);
     assert_false(turn->waits);
 }
@@ -38,7 +38,7 @@ static int dropped_count;
 static void dropped(struct zkl_local_queue *t, struct zkl_contender *c)
 {
     assert_null(c->machine.lock_request.local_queue);
-    assert_ptr_equal(t, &turns);
+    assert_ptr_equal(t, &local_queue);
     dropped_count++;
 }
 
@@ -47,17 +47,17 @@ static void begin(unsigned handoffs_max, int64_t retain_ms)
     s = script_connected();
     dropped_count = 0;
     memset(owners, 0, sizeof owners);
-    turns = (struct zkl_local_queue){.handoffs_max = handoffs_max,
-                                     .retain_ns = retain_ms * 1000000,
-                                     .queues = queues,
-                                     .given = given,
-                                     .dropped = dropped};
+    local_queue = (struct zkl_local_queue){.handoffs_max = handoffs_max,
+                                           .retain_ns = retain_ms * 1000000,
+                                           .queues = queues,
+                                           .given = given,
+                                           .dropped = dropped};
 }
 
 static void end(void)
 {
-    zkl_local_queue_fini(&s->core, now(), &turns);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
+    zkl_local_queue_fini(&s->core, now(), &local_queue);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
     script_free(s);
 }
 
@@ -67,7 +67,7 @@ static enum zkl_local_queue_answer ask(int owner, bool try_only, bool ahead)
         .contender = &s->contenders[owner - 1],
         .lock_request = {
             .lock_path = "/r", .data = "owner", .try_only = try_only, .retained = true}};
-    return zkl_local_queue_join(&s->core, now(), &turns, &owners[owner], ahead);
+    return zkl_local_queue_join(&s->core, now(), &local_queue, &owners[owner], ahead);
 }
 
 static void join(int owner, enum zkl_local_queue_answer answer)
@@ -84,7 +84,7 @@ static struct zkl_contender *held(int owner)
 static bool unlock(int owner)
 {
     struct zkl_contender *c = held(owner);
-    if (zkl_local_queue_pass(&s->core, now(), &turns, c))
+    if (zkl_local_queue_pass(&s->core, now(), &local_queue, c))
         return true;
     zkl_core_release(&s->core, now(), c);
     return false;
@@ -98,7 +98,7 @@ static void get_number(int32_t number)
     join(1, ZKL_LOCAL_QUEUE_QUEUES);
     script_created(s, number);
     script_listed(s, alone);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_TAKEN);
     script_forget(s);
 }
 
@@ -114,7 +114,7 @@ static void keep(void)
     assert_true(unlock(1));
     script_rooted(s, 50, ALONE);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_IDLE);
     script_forget(s);
 }
 
@@ -141,14 +141,14 @@ static void it_is_handed_on_in_order(void **state)
     assert_int_equal(ask(4, false, true), ZKL_LOCAL_QUEUE_WAITS);
     assert_true(unlock(1));
     assert_ptr_equal(held(4), &s->contenders[0]);
-    zkl_local_queue_leave(&turns, &owners[2]);
+    zkl_local_queue_leave(&local_queue, &owners[2]);
     assert_true(unlock(4));
     assert_ptr_equal(held(3), &s->contenders[0]);
-    script_expect(s, "[     0] turns TAKEN -> TAKEN: handed on\n"
-                     "[     0] turns TAKEN -> TAKEN: handed on\n");
+    script_expect(s, "[     0] local queue TAKEN -> TAKEN: handed on\n"
+                     "[     0] local queue TAKEN -> TAKEN: handed on\n");
     assert_false(unlock(3));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_expect(s, "[     0] turns TAKEN -> FREE: unlocked\n"
+    script_expect(s, "[     0] local queue TAKEN -> FREE: unlocked\n"
                      "[     0] #1 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G1-0000000007\n"
                      "[     0] #1 RELEASING -> ENDED: deleted\n"
@@ -168,25 +168,25 @@ static void it_is_handed_on_so_often(void **state)
         join(2 - i % 2, ZKL_LOCAL_QUEUE_WAITS);
         assert_true(unlock(1 + i % 2));
     }
-    script_expect(s, "[     0] turns TAKEN -> TAKEN: handed on\n"
-                     "[     0] turns TAKEN -> TAKEN: handed on\n"
+    script_expect(s, "[     0] local queue TAKEN -> TAKEN: handed on\n"
+                     "[     0] local queue TAKEN -> TAKEN: handed on\n"
                      "  > list root /r\n"
-                     "[     0] turns TAKEN -> TAKEN: handed on\n");
+                     "[     0] local queue TAKEN -> TAKEN: handed on\n");
     script_rooted(s, 50, ALONE);
     for (int i = 1; i < 9; i++) {
         join(2 - i % 2, ZKL_LOCAL_QUEUE_WAITS);
         assert_true(unlock(1 + i % 2));
     }
     assert_int_equal(s->request_count, 0);
-    assert_int_equal(turns.handoffs, 2);
+    assert_int_equal(local_queue.handoffs, 2);
     script_forget(s);
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     join(3, ZKL_LOCAL_QUEUE_WAITS);
     assert_false(unlock(2 - 1));
-    script_expect(s, "[     0] turns TAKEN -> FREE: unlocked\n"
+    script_expect(s, "[     0] local queue TAKEN -> FREE: unlocked\n"
                      "[     0] #1 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G1-0000000007\n"
-                     "[     0] turns FREE -> QUEUED: queues\n"
+                     "[     0] local queue FREE -> QUEUED: queues\n"
                      "[     0] #2 NEW -> QUEUEING: started\n"
                      "  > create /r/G2-\n"
                      "  > list /r\n");
@@ -209,9 +209,9 @@ static void the_next_one_queues(void **state)
     script_forget(s);
     zkl_core_stop(&s->core, now(), held(1), ZKL_ETIMEDOUT);
     script_expect(s, "[     0] #1 QUEUEING -> LEAVING: stopped\n"
-                     "[     0] turns QUEUED -> FREE: in vain\n"
+                     "[     0] local queue QUEUED -> FREE: in vain\n"
                      "  #1 failed ETIMEDOUT\n"
-                     "[     0] turns FREE -> QUEUED: queues\n"
+                     "[     0] local queue FREE -> QUEUED: queues\n"
                      "[     0] #2 NEW -> QUEUEING: started\n"
                      "  > create /r/G2-\n"
                      "  > list /r\n");
@@ -219,16 +219,16 @@ static void the_next_one_queues(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_created(s, 8);
     script_listed(s, "r2:8");
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_TAKEN);
     script_forget(s);
     script_event(s, ZKL_SE_EXPIRED);
-    assert_true(script_has(s, "turns TAKEN -> FREE: lost"));
-    assert_true(script_has(s, "turns FREE -> QUEUED: queues"));
+    assert_true(script_has(s, "local queue TAKEN -> FREE: lost"));
+    assert_true(script_has(s, "local queue FREE -> QUEUED: queues"));
     assert_false(unlock(2));
     script_up(s, SCRIPT_SESSION + 1);
     script_created(s, 9);
     script_listed(s, "r3:9");
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(3));
     gone();
     end();
@@ -251,7 +251,7 @@ static void what_is_not_sure_is_not_handed_on(void **state)
             script_sleep_until(s, 10000); /* past the window, and no timer has said so */
         join(2, ZKL_LOCAL_QUEUE_WAITS);
         assert_false(unlock(1));
-        assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_QUEUED);
+        assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_QUEUED);
         script_close(s);
         end();
     }
@@ -267,7 +267,7 @@ static void it_is_kept(void **state)
     begin(0, 60000);
     get();
     assert_true(unlock(1));
-    script_expect(s, "[     0] turns TAKEN -> IDLE: kept\n"
+    script_expect(s, "[     0] local queue TAKEN -> IDLE: kept\n"
                      "  > list root /r\n"
                      "  > watch /r/G1-0000000007\n");
     script_rooted(s, 50, ALONE);
@@ -279,9 +279,9 @@ static void it_is_kept(void **state)
     }
     script_forget(s);
     assert_int_equal(s->request_count, 0);
-    zkl_local_queue_drop(&s->core, now(), &turns);
+    zkl_local_queue_drop(&s->core, now(), &local_queue);
     assert_int_equal(dropped_count, 1);
-    script_expect(s, "[     0] turns IDLE -> FREE: not wanted\n"
+    script_expect(s, "[     0] local queue IDLE -> FREE: not wanted\n"
                      "[     0] #1 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G1-0000000007\n");
     gone();
@@ -316,7 +316,7 @@ static void it_is_given_up(void **state)
             script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
         else
             script_event(s, ZKL_SE_EXPIRED);
-        assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
+        assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
         assert_int_equal(dropped_count, 1);
         script_close(s);
         end();
@@ -336,7 +336,7 @@ static void the_last_numbers_are_not_kept(void **state)
         assert_true(unlock(1));
         snprintf(alone, sizeof alone, "r1:%d", number);
         script_rooted(s, 50, alone);
-        assert_int_equal(turns.state, early ? ZKL_LOCAL_QUEUE_IDLE : ZKL_LOCAL_QUEUE_FREE);
+        assert_int_equal(local_queue.state, early ? ZKL_LOCAL_QUEUE_IDLE : ZKL_LOCAL_QUEUE_FREE);
         script_close(s);
         end();
     }
@@ -352,7 +352,7 @@ static void who_can_not_be_asked_is_not_kept(void **state)
     s->core.watch_bytes_max = 40;
     get();
     assert_true(unlock(1));
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
     assert_int_equal(dropped_count, 1);
     assert_true(script_has(s, "  > delete /r/G1-0000000007\n"));
     script_close(s);
@@ -372,7 +372,7 @@ static void who_queues_meanwhile_is_not_forgotten(void **state)
     assert_true(script_has(s, "  > list root /r\n"));
     script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_rooted(s, 50, OTHERS);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(2));
     script_close(s);
     end();
@@ -388,14 +388,14 @@ static void it_goes_when_its_time_is_over(void **state)
     script_at(s, 600);
     join(2, ZKL_LOCAL_QUEUE_GIVEN);
     assert_true(unlock(2));
-    assert_int_equal(s->core.turns_mono_ns, 1000 * 1000000);
+    assert_int_equal(s->core.local_queues_mono_ns, 1000 * 1000000);
     script_forget(s);
     script_at(s, 1500);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
-    assert_int_equal(s->core.turns_mono_ns, 1600 * 1000000);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_IDLE);
+    assert_int_equal(s->core.local_queues_mono_ns, 1600 * 1000000);
     script_at(s, 1600);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
-    assert_true(script_has(s, "[  1600] turns IDLE -> FREE: for long enough\n"));
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
+    assert_true(script_has(s, "[  1600] local queue IDLE -> FREE: for long enough\n"));
     script_close(s);
     end();
 }
@@ -406,15 +406,15 @@ static void another_timer_is_not_its_own(void **state)
     (void)state;
     begin(0, 1000);
     keep();
-    struct zkl_local_queue sooner = {.timed = true, .next_timed = s->core.timed_turns};
-    s->core.timed_turns = &sooner;
-    s->core.turns_mono_ns = 500 * 1000000;
+    struct zkl_local_queue sooner = {.timed = true, .next_timed = s->core.timed_local_queues};
+    s->core.timed_local_queues = &sooner;
+    s->core.local_queues_mono_ns = 500 * 1000000;
     script_at(s, 500);
     assert_false(sooner.timed);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
-    assert_int_equal(s->core.turns_mono_ns, 1000 * 1000000);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_IDLE);
+    assert_int_equal(s->core.local_queues_mono_ns, 1000 * 1000000);
     script_at(s, 1000);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
     script_close(s);
     end();
 }
@@ -430,13 +430,13 @@ static void the_next_one_may_be_first_to_know(void **state)
     script_created(s, 8);
     script_listed(s, "r2:8");
     assert_true(script_has(s, "  #2 granted 102\n"));
-    assert_ptr_equal(turns.holder, &s->contenders[0]);
+    assert_ptr_equal(local_queue.holder, &s->contenders[0]);
     assert_false(unlock(2));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(1));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
     script_close(s);
     end();
 }
@@ -448,15 +448,15 @@ static void another_hold_is_kept(void **state)
     (void)state;
     begin(0, 1000);
     script_hold(s, "/r", 7);
-    assert_true(zkl_local_queue_pass(&s->core, now(), &turns, script_contender(s, 1)));
-    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
+    assert_true(zkl_local_queue_pass(&s->core, now(), &local_queue, script_contender(s, 1)));
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_IDLE);
     script_close(s);
     end();
     begin(0, 1000);
     script_hold(s, "/r", 7);
     owners[2].contender = &s->contenders[1];
     join(2, ZKL_LOCAL_QUEUE_QUEUES);
-    assert_false(zkl_local_queue_pass(&s->core, now(), &turns, script_contender(s, 1)));
+    assert_false(zkl_local_queue_pass(&s->core, now(), &local_queue, script_contender(s, 1)));
     script_unlock(s, 1);
     script_close(s);
     end();
