@@ -130,6 +130,12 @@ bool zkl_step_limit(struct zkl_step *s)
 
 /* --- the predicate ------------------------------------------------------ */
 
+/* What a look has shown is reported as a failure is, as no grant follows: ZKL_OK: there is room. */
+static void end_look(struct zkl_step *s, int code, const char *why)
+{
+    zkl_step_fail(s, code, NULL, why);
+}
+
 void zkl_step_look_for_room(struct zkl_step *s)
 {
     const struct zkl_quota *q = &s->m->lock_request.quota;
@@ -139,9 +145,9 @@ void zkl_step_look_for_room(struct zkl_step *s)
     if (limit == 0) /* no server would say it now */
         zkl_step_move(s, ZKL_CONTENDER_PARKED, "number of permits not known");
     else if (leases + (size_t)q->want > (size_t)limit)
-        zkl_step_fail(s, ZKL_EBUSY, NULL, "full");
+        end_look(s, ZKL_EBUSY, "full");
     else
-        zkl_step_fail(s, ZKL_OK, NULL, "some are free");
+        end_look(s, ZKL_OK, "some are free");
 }
 
 static void to_listing(struct zkl_step *s, const char *why)
