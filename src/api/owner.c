@@ -46,7 +46,7 @@ static struct zkl_owner *in_use(void)
     return owner && owner->fork_generation == zkl_fork_generation() ? owner : NULL;
 }
 
-static struct map *enter(void)
+static struct map *lock_map(void)
 {
     struct zkl_owner *owner = in_use();
     struct map *map = owner ? &owner->map : &self.own;
@@ -55,7 +55,7 @@ static struct map *enter(void)
     return map;
 }
 
-static void leave(struct map *map)
+static void unlock_map(struct map *map)
 {
     if (map->mu)
         pthread_mutex_unlock(map->mu);
@@ -203,30 +203,30 @@ int zkl_owner_prepare(void)
 
 struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     struct zkl_multi_hold *held = map->multis;
     while (held && held->multi != multi)
         held = held->next;
-    leave(map);
+    unlock_map(map);
     return held;
 }
 
 void zkl_owner_add_multi(struct zkl_multi_hold *held)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     held->next = map->multis;
     map->multis = held;
-    leave(map);
+    unlock_map(map);
 }
 
 void zkl_owner_remove_multi(struct zkl_multi_hold *held)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     struct zkl_multi_hold **at = &map->multis;
     while (*at != held)
         at = &(*at)->next;
     *at = held->next;
-    leave(map);
+    unlock_map(map);
 }
 
 /* --- holds -------------------------------------------------------------- */
@@ -234,11 +234,11 @@ void zkl_owner_remove_multi(struct zkl_multi_hold *held)
 struct zkl_hold *zkl_owner_find(const struct zkl_lock_path *lock_path,
                                 const struct zkl_mutex *mutex)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     struct zkl_hold *hold = *bucket(map, lock_path);
     while (hold && (hold->lock_path != lock_path || hold->mutex != mutex || hold->to_come))
         hold = hold->next;
-    leave(map);
+    unlock_map(map);
     return hold;
 }
 
@@ -250,21 +250,21 @@ static bool meets(const struct zkl_hold *hold, const struct zkl_mutex *mutex)
 
 struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     struct zkl_hold *hold = *bucket(map, mutex->lock_path);
     while (hold && (hold->mutex == mutex || hold->to_come || !meets(hold, mutex)))
         hold = hold->next;
-    leave(map);
+    unlock_map(map);
     return hold;
 }
 
 bool zkl_owner_awaits(const struct zkl_mutex *mutex)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     struct zkl_hold *hold = *bucket(map, mutex->lock_path);
     while (hold && !(hold->to_come && meets(hold, mutex)))
         hold = hold->next;
-    leave(map);
+    unlock_map(map);
     return hold != NULL;
 }
 
@@ -285,30 +285,30 @@ static void take_out(struct map *map, struct zkl_hold *hold)
 
 void zkl_owner_add(struct zkl_hold *hold)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     add(map, hold);
-    leave(map);
+    unlock_map(map);
 }
 
 void zkl_owner_came(struct zkl_hold *hold)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     hold->to_come = false;
-    leave(map);
+    unlock_map(map);
 }
 
 void zkl_owner_remove(struct zkl_hold *hold)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     take_out(map, hold);
-    leave(map);
+    unlock_map(map);
 }
 
 void zkl_owner_replace(struct zkl_hold *hold, struct zkl_hold *other)
 {
-    struct map *map = enter();
+    struct map *map = lock_map();
     take_out(map, hold);
     other->to_come = true;
     add(map, other);
-    leave(map);
+    unlock_map(map);
 }

@@ -143,7 +143,7 @@ static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot
 
 /* --- entry points ------------------------------------------------------- */
 
-static void enter(struct zkl_core *core, struct zkl_time now)
+static void begin_event(struct zkl_core *core, struct zkl_time now)
 {
     core->now = now;
     core->changed = true;
@@ -225,7 +225,7 @@ static void forget_session(struct zkl_core *core)
 
 void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_event *event)
 {
-    enter(core, event->now);
+    begin_event(core, event->now);
     int64_t window_end_boot = zkl_session_window_end(&core->session);
     int64_t timeout_ns = zkl_session_timeout_ns(&core->session);
     if (event->type == ZKL_SE_UP)
@@ -258,7 +258,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
 
 void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl_reply *reply)
 {
-    enter(core, now);
+    begin_event(core, now);
     if (reply->answer == ZKL_ANSWER_AUTH) {
         zkl_core_session_event(core,
                                &(struct zkl_session_event){.type = ZKL_SE_AUTH_FAILED, .now = now});
@@ -286,7 +286,7 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
 void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_id,
                     enum zkl_fired what)
 {
-    enter(core, now);
+    begin_event(core, now);
     struct zkl_watch *watch = zkl_watch_fired(core, watch_id);
     if (watch && watch->type == ZKL_WATCH_CHILD && watch->request.id != 0)
         watch->armed = false; /* the list that is out was made after this and arms it again */
@@ -297,7 +297,7 @@ void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_i
 
 void zkl_core_timer(struct zkl_core *core, struct zkl_time now)
 {
-    enter(core, now);
+    begin_event(core, now);
     if (now.mono_ns >= core->session.timer_mono_ns)
         zkl_core_session_event(core, &(struct zkl_session_event){.type = ZKL_SE_TIMER, .now = now});
     zkl_timers_timer(core);
@@ -313,7 +313,7 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now)
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       const struct zkl_lock_request *lock_request)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_core_start(core, contender, lock_request);
     settle(core);
 }
@@ -321,14 +321,14 @@ void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_con
 void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                    int code)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_core_feed_stop(core, contender, code);
     settle(core);
 }
 
 void zkl_core_release(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_core_feed_type(core, contender, ZKL_EV_RELEASE);
     settle(core);
 }
@@ -336,7 +336,7 @@ void zkl_core_release(struct zkl_core *core, struct zkl_time now, struct zkl_con
 void zkl_core_abandon(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       int reason)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_core_feed(core, contender, (struct zkl_event){.type = ZKL_EV_ABANDON, .reason = reason});
     settle(core);
 }
@@ -344,13 +344,13 @@ void zkl_core_abandon(struct zkl_core *core, struct zkl_time now, struct zkl_con
 bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                     int64_t lease_ns)
 {
-    enter(core, now);
+    begin_event(core, now);
     return zkl_timers_begin_lease(core, contender, lease_ns);
 }
 
 void zkl_core_query(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_batch_cancel_held(core);
     zkl_group_commit_send(core); /* it must not find what the caller unlocked before */
     zkl_query_begin(core, query);
@@ -359,14 +359,14 @@ void zkl_core_query(struct zkl_core *core, struct zkl_time now, struct zkl_query
 
 void zkl_core_withdraw(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_query_withdraw(core, query);
     settle(core);
 }
 
 void zkl_core_close(struct zkl_core *core, struct zkl_time now)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_ABANDON, .reason = ZKL_REASON_CLOSED},
                       is_held);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_STOP, .code = ZKL_ECLOSED}, NULL);
@@ -381,7 +381,7 @@ void zkl_core_close(struct zkl_core *core, struct zkl_time now)
 
 int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group)
 {
-    enter(core, now);
+    begin_event(core, now);
     int rc = zkl_group_begin(core, group);
     if (rc == 0)
         settle(core);
@@ -390,7 +390,7 @@ int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_gro
 
 void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_group_end(core, group, code);
     settle(core);
 }
@@ -398,21 +398,21 @@ void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group
 void zkl_group_release(struct zkl_core *core, struct zkl_time now,
                        struct zkl_contender *const *contenders, size_t count)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_group_unlock(core, contenders, count);
     settle(core);
 }
 
 void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_permits_begin(core, p);
     settle(core);
 }
 
 void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p, int code)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_permits_end(core, p, code);
     settle(core);
 }
@@ -423,7 +423,7 @@ enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct z
                                                  struct zkl_local_queue *local_queue,
                                                  struct zkl_local_waiter *local_waiter, bool ahead)
 {
-    enter(core, now);
+    begin_event(core, now);
     /* A grant needs more: a contender that queues waits for a proof. */
     if (!zkl_local_queue_is_fresh(core) && zkl_local_queue_give_up(core, local_queue))
         settle(core);
@@ -437,7 +437,7 @@ enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct z
 void zkl_local_queue_part(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
-    enter(core, now);
+    begin_event(core, now);
     if (local_queue->holder == c)
         zkl_local_queue_forget_holder(core, local_queue, "unlocked");
 }
@@ -445,7 +445,7 @@ void zkl_local_queue_part(struct zkl_core *core, struct zkl_time now,
 bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
-    enter(core, now);
+    begin_event(core, now);
     if (zkl_local_queue_look(core, local_queue, c))
         settle(core);
     if (zkl_local_queue_hand_on(core, local_queue, c))
@@ -461,7 +461,7 @@ bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
 void zkl_local_queue_drop(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue)
 {
-    enter(core, now);
+    begin_event(core, now);
     if (zkl_local_queue_give_up(core, local_queue))
         settle(core);
 }
@@ -478,7 +478,7 @@ void zkl_local_queue_fini(struct zkl_core *core, struct zkl_time now,
 bool zkl_read_cache_open(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache,
                          struct zkl_contender *contender)
 {
-    enter(core, now);
+    begin_event(core, now);
     bool opened = zkl_read_cache_begin(core, cache, contender);
     if (opened)
         settle(core);
@@ -487,14 +487,14 @@ bool zkl_read_cache_open(struct zkl_core *core, struct zkl_time now, struct zkl_
 
 void zkl_read_cache_left(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_read_cache_touch(core, cache);
     settle(core);
 }
 
 void zkl_read_cache_close(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache)
 {
-    enter(core, now);
+    begin_event(core, now);
     zkl_read_cache_end(core, cache, "not wanted");
     settle(core);
 }
@@ -512,7 +512,7 @@ void zkl_unlisted_end(struct zkl_core *core, struct zkl_time now,
 {
     if (!unlisted->lock_path.watch)
         return;
-    enter(core, now);
+    begin_event(core, now);
     zkl_watch_unsubscribe(core, &unlisted->lock_path);
     settle(core);
 }

@@ -50,7 +50,7 @@ static bool is_same_lock_path(const struct zkl_contender *a, const struct zkl_co
 }
 
 /* Its first list goes out. */
-static void enter(struct zkl_contender *c)
+static void count_first_list(struct zkl_contender *c)
 {
     assert(!c->counts);
     c->counts = true;
@@ -58,7 +58,7 @@ static void enter(struct zkl_contender *c)
     c->shared_list->last = c;
 }
 
-static void leave(struct zkl_contender *c)
+static void uncount_first_list(struct zkl_contender *c)
 {
     if (!c->counts)
         return;
@@ -86,7 +86,7 @@ static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
     if (!first)
         return;
     if (first->machine.state == ZKL_CONTENDER_QUEUEING)
-        enter(first);
+        count_first_list(first);
     zkl_core_send_list(core, first);
 }
 
@@ -95,13 +95,13 @@ void zkl_shared_list_leave(struct zkl_core *core, struct zkl_contender *c)
     if (c->shares_list)
         unlink_sharer(c);
     assert(leader_of(core, c) != c); /* it has just begun to list */
-    leave(c);
+    uncount_first_list(c);
     list_anew(core, c, true);
 }
 
 void zkl_shared_list_answered(struct zkl_core *core, struct zkl_contender *owner)
 {
-    leave(owner);
+    uncount_first_list(owner);
     list_anew(core, owner, false);
 }
 
@@ -149,7 +149,7 @@ static bool follow(const struct zkl_core *core, struct zkl_contender *c)
     if (follows)
         zkl_shared_list_join(shared_list->last, c);
     else
-        enter(c);
+        count_first_list(c);
     c->follows = follows;
     return follows;
 }

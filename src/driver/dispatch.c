@@ -51,7 +51,7 @@ static struct zkl_note *pop(struct zkl_driver *d)
 }
 
 /* From here on this thread is in callbacks of d; NULL: not any more. */
-static void enter(const struct zkl_driver *d)
+static void set_dispatching(const struct zkl_driver *d)
 {
     dispatching = d;
     generation = zkl_fork_generation();
@@ -83,7 +83,7 @@ static bool is_idle(const struct zkl_driver *d)
 
 void zkl_dispatch_run(struct zkl_driver *d)
 {
-    enter(d);
+    set_dispatching(d);
     zkl_driver_lock(d);
     for (;;) {
         while (is_idle(d))
@@ -125,14 +125,14 @@ static int run_some(struct zkl_driver *d, int max)
         return ZKL_EINVAL;
     if (d->running_owner)
         return ZKL_EBUSY;
-    enter(d);
+    set_dispatching(d);
     for (; count < max && d->notes; count++) {
         if (!run_first(d))
             return ZKL_EFORK;
     }
     if (!d->notes)
         zkl_event_clear(d->event_fd);
-    enter(NULL);
+    set_dispatching(NULL);
     return count;
 }
 
@@ -149,14 +149,14 @@ void zkl_driver_drain(struct zkl_driver *d)
 {
     zkl_driver_lock(d);
     if (d->event_fd >= 0) {
-        enter(d);
+        set_dispatching(d);
         while (d->notes || d->owed > 0) {
             if (!d->notes)
                 zkl_driver_wait_for(d, &d->changed, INT64_MAX);
             else if (!run_first(d))
                 return;
         }
-        enter(NULL);
+        set_dispatching(NULL);
         d->notes_refused = true;
     }
     zkl_driver_unlock(d);

@@ -69,7 +69,7 @@ static void *opening_main(void *arg)
     return NULL;
 }
 
-static void enter(struct zkl_io *io)
+static void add_to_all(struct zkl_io *io)
 {
     static unsigned last_number;
     pthread_mutex_lock(&mutex);
@@ -85,7 +85,7 @@ zhandle_t *zkl_io_open(struct zkl_io *io, char *addresses, zhandle_t *(*make)(vo
     pthread_t thread;
     io->addresses = addresses;
     io->handshake = -1;
-    enter(io);
+    add_to_all(io);
     int error = zkl_thread_start(&thread, opening_main, &opening);
     if (error != 0) {
         errno = error;
