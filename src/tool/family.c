@@ -23,6 +23,7 @@ enum { NAP_MS_MIN = 2, NAP_MS_MAX = 100 };
 struct process {
     pid_t pid, parent, group;
     bool dead; /* and not yet waited for */
+    bool runs; /* not stopped; false for one whose first thread has ended */
     bool ours; /* a descendant */
 };
 
@@ -56,7 +57,8 @@ static bool parse(const char *text, struct process *process)
     *process = (struct process){.pid = (pid_t)strtol(text, NULL, 10),
                                 .parent = parent,
                                 .group = group,
-                                .dead = (state == 'Z' || state == 'X') && threads <= 1};
+                                .dead = (state == 'Z' || state == 'X') && threads <= 1,
+                                .runs = strchr("TtZX", state) == NULL};
     return true;
 }
 
@@ -237,7 +239,13 @@ void family_kill(pid_t group, pid_t child, int *status)
     }
 }
 
-/* --- who has got a signal ------------------------------------------------ */
+/* --- one process --------------------------------------------------------- */
+
+bool family_runs(pid_t pid)
+{
+    struct process process;
+    return look_at(pid, &process) && process.runs;
+}
 
 /* A file of /proc/PID, the caller's to free; NULL: it cannot be read. */
 static char *read_proc(pid_t pid, const char *file)

@@ -20,6 +20,9 @@ bool family_in_group(pid_t group, pid_t except);
  * waitpid says of child, if it ends in here. */
 void family_kill(pid_t group, pid_t child, int *status);
 
+/* True if that process is seen not to be stopped. */
+bool family_runs(pid_t pid);
+
 /* Can that process have got this signal, which another one of our control group got some time ago?
  * Not if the process belongs to a different one, or if it lives though it would have ended. */
 bool family_can_have_got(pid_t pid, int signal);

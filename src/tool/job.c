@@ -192,8 +192,11 @@ static void stopped_without_terminal(const struct job *job, int signal)
         kill(-job->group, SIGCONT);
 }
 
+/* The report may be late: what has been continued since is not continued again. */
 void job_stopped(struct job *job, int signal)
 {
+    if (family_runs(job->group))
+        return;
     if (job->terminal.fd < 0) {
         stopped_without_terminal(job, signal);
         return;
