@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <zklock/metrics.h>
+
 #include "api/client.h"
 #include "core/watch.h"
 #include "driver/handle.h"
@@ -150,9 +152,17 @@ void fault_expire(struct zkl_client *client, size_t node)
         wire_expire_session(zks_host(), zks_port(server, node), id.client_id, id.passwd, WAIT_MS));
 }
 
-void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects)
+int64_t fault_links(struct zkl_client *client)
 {
-    check_wait(proxy_counts(proxy, PROXY_CONNECT) > connects, WAIT_MS);
+    struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
+
+    check_ok(zkl_client_get_metrics(client, &metrics));
+    return (int64_t)metrics.connections;
+}
+
+void fault_check_reconnect(struct zkl_client *client, int64_t links)
+{
+    check_wait(fault_links(client) > links, WAIT_MS);
     check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
 }
 

@@ -50,9 +50,11 @@ void fault_alone_from(struct zkl_client *client, unsigned row);
 bool fault_proved(struct zkl_client *client); /* is its session's window open? */
 /* End its session on this node, whatever it takes. */
 void fault_expire(struct zkl_client *client, size_t node);
-/* Wait until it has connected again through the proxy, which had counted connects connections
- * before. */
-void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects);
+/* How many times a link came up, as far as the client has noticed: libzookeeper can be connected anew before the library
+ * knows that the old link broke. */
+int64_t fault_links(struct zkl_client *client);
+/* Wait until it has one more than that. */
+void fault_check_reconnect(struct zkl_client *client, int64_t links);
 size_t fault_calls(struct zkl_client *client);      /* accepted and not completed */
 size_t fault_contenders(struct zkl_client *client); /* of the core */
 size_t fault_watches(struct zkl_client *client);    /* except those on paths of handles */

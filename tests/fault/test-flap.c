@@ -31,10 +31,10 @@ static void check_rest(struct bench *b)
 
 static void bounce(struct bench *b)
 {
-    int64_t connects = proxy_counts(b->proxy, PROXY_CONNECT);
+    int64_t links = fault_links(b->client);
 
     proxy_cut(b->proxy);
-    fault_check_reconnect(b->client, b->proxy, connects);
+    fault_check_reconnect(b->client, links);
 }
 
 /* --- eight threads on a link that flaps ------------------------------------------------------- */

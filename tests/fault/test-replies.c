@@ -225,9 +225,9 @@ static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
         check_num(lag_end_ms(), <, 100 + SESSION_MS / 2);
         check_num(net_now_ms() - start_ms, >=, 100);
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        int64_t connects = proxy_counts(b->proxy, PROXY_CONNECT);
+        int64_t links = fault_links(b->client);
         proxy_cut(b->proxy);
-        fault_check_reconnect(b->client, b->proxy, connects);
+        fault_check_reconnect(b->client, links);
         check_rest(b);
     }
 }
@@ -268,9 +268,9 @@ static void cancel_without_an_answer(struct bench *b, enum proxy_op op)
         struct zkl_cancel *cancel = begin_to_wait(b);
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
         give_up(b, cancel);
-        int64_t connects = proxy_counts(b->proxy, PROXY_CONNECT);
+        int64_t links = fault_links(b->client);
         proxy_cut(b->proxy);
-        fault_check_reconnect(b->client, b->proxy, connects);
+        fault_check_reconnect(b->client, links);
         check_rest(b);
     }
 }

@@ -242,6 +242,14 @@ static bool is_connected(struct zkl_client *client)
     return zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED;
 }
 
+static bool is_linked_to(struct zkl_client *client, struct proxy *proxy)
+{
+    char address[80];
+
+    return zkl_client_server(client, address, sizeof address) > 0 &&
+           strcmp(address, proxy_address(proxy)) == 0;
+}
+
 /* --- a slow resolver, a dead one --------------------------------------------------------------- */
 
 /* Three names, and a resolver that says nothing of any for 7 s: no call waits for it, neither does the
@@ -372,9 +380,9 @@ static void a_client_comes_behind_a_slow_resolver(void **state)
     struct zkl_client *client = fault_open(servers, SHORT_MS);
     struct zkl_mutex *mutex = fault_mutex(client, path);
     for (int i = 0; i < test_length(20, 3); i++) {
-        int64_t connects = proxy_counts(proxy, PROXY_CONNECT);
+        int64_t links = fault_links(client);
         proxy_cut(proxy);
-        fault_check_reconnect(client, proxy, connects);
+        fault_check_reconnect(client, links);
         check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
         zkl_mutex_unlock(mutex);
     }
@@ -420,13 +428,13 @@ static void an_ensemble_that_moves_is_followed(void **state)
     int64_t session = fault_session(client);
     for (int i = 1; i <= test_length(60, 6); i++) {
         struct proxy *from = proxies[(i - 1) % 3], *to = proxies[i % 3];
-        int64_t connects = proxy_counts(to, PROXY_CONNECT);
+        int64_t links = fault_links(client);
         if (i % 2 == 0) /* it moves first */
             is_at(0, "s.test", places[i % 3]);
         check_ok(proxy_refuse(from, true));
         proxy_cut(from);
         is_at(0, "s.test", places[i % 3]);
-        check_wait(proxy_counts(to, PROXY_CONNECT) > connects && is_connected(client), SESSION_MS);
+        check_wait(fault_links(client) > links && is_linked_to(client, to), SESSION_MS);
         check_num(fault_session(client), ==, session);
         check_wait(zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
         check_ok(proxy_refuse(from, false));
@@ -486,14 +494,6 @@ static void servers_that_change_places_are_followed(void **state)
 }
 
 /* --- another list ------------------------------------------------------------------------------ */
-
-static bool is_linked_to(struct zkl_client *client, struct proxy *proxy)
-{
-    char address[80];
-
-    return zkl_client_server(client, address, sizeof address) > 0 &&
-           strcmp(address, proxy_address(proxy)) == 0;
-}
 
 /* Goal: an open client is given another list, of addresses or of names, and keeps its session and its
  * hold when the old server is gone. While a link is there, it stays. Method: two proxies, and each
@@ -555,9 +555,9 @@ static void a_list_is_replaced_amid_a_lookup(void **state)
     check_wait(looking == 1, WAIT_MS);
     for (int i = 0; i < 10; i++)
         check_ok(in_time(0, zkl_client_set_servers(client, i % 2 ? both : "c.test:3,d.test:4")));
-    int64_t connects = proxy_counts(proxy, PROXY_CONNECT);
+    int64_t links = fault_links(client);
     proxy_cut(proxy);
-    fault_check_reconnect(client, proxy, connects);
+    fault_check_reconnect(client, links);
     hurry = true;
     is_at(1, "b.test", "127.0.0.1");
     check_wait(looking == 0, WAIT_MS);
@@ -622,9 +622,9 @@ static void an_ensemble_without_a_list_changes_nothing(void **state)
     options.log_arg = &count;
     check_ok(zkl_client_open(&client, &options));
     check_wait(count == 1, WAIT_MS);
-    int64_t connects = proxy_counts(proxy, PROXY_CONNECT);
+    int64_t links = fault_links(client);
     proxy_cut(proxy);
-    fault_check_reconnect(client, proxy, connects);
+    fault_check_reconnect(client, links);
     struct zkl_mutex *mutex = fault_mutex(client, path);
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_ok(zkl_mutex_unlock(mutex));
