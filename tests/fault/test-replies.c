@@ -297,8 +297,9 @@ static int cancel_when_dropped(struct zkl_mutex *unused, void *arg)
 }
 
 /* The caller gives up while the client recovers from the lost create, and the recovery loses an
- * answer as well. Then the same thread locks again immediately: it gets a new node, and the client
- * deletes the old one. Modes: F2. */
+ * answer as well. Then the same thread locks again: it gets a new node, and the client deletes the
+ * old one. A second create that a cut link takes along would be a sign that the server does not know
+ * it, and the next ones would be others: so the client knows of the cut by then. Modes: F2. */
 static void give_up_during_recovery_and_lock_again(void **state)
 {
     static const enum proxy_op ops[] = {PROXY_MULTI, PROXY_CHILDREN, PROXY_EXISTS};
@@ -314,7 +315,9 @@ static void give_up_during_recovery_and_lock_again(void **state)
         check_ok(actor_end(b->actor, 2 * WAIT_MS));
         check_num(rc, ==, ZKL_ECANCELED);
         zkl_cancel_free(b->cancel);
+        int64_t links = fault_links(b->client);
         proxy_cut(b->proxy);
+        check_wait(!connected(b) || fault_links(b->client) > links, WAIT_MS);
         check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
         check_wait(fault_children(b->wire, path) == 1, REST_MS);
         check_only_ours(b);
