@@ -91,6 +91,7 @@ static int one_round(struct turnstile *w, int member, struct zkl_mutex *mutex)
 void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, int rounds,
                       bool lossy)
 {
+    w->here++;
     while (!w->go && !w->stop)
         net_nap_ms(2);
     w->asking++;

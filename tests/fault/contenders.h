@@ -19,7 +19,8 @@ struct turnstile {
     atomic_int overlaps;  /* a member came in while another one was inside */
     atomic_int stale;     /* a member came in with a token not above all before */
     atomic_int odd;       /* the first code that no call may return here */
-    atomic_int asking;    /* members that have begun */
+    atomic_int here;      /* members whose client is open */
+    atomic_int asking;    /* of these: that have begun */
     atomic_int done;      /* members that are through */
     atomic_bool go, stop; /* begin; end early */
     atomic_long entries[CONTENDERS_MAX + 1]; /* of each member: 1 to CREW_MEMBERS */

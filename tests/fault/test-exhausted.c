@@ -153,8 +153,8 @@ static void *fourth(void *contenders)
     return NULL;
 }
 
-/* Two processes with two threads each, and four threads here on three clients. They begin when the
- * test sets go. */
+/* Two processes with two threads each, which open their clients when the test sets go, and four threads here on three
+ * clients, which are open before a test stops the server. */
 static void crowd_gather(struct crowd *c, const char *path, int rounds)
 {
     void *(*const mains[])(void *) = {two_of_one_client, third, fourth};
@@ -170,6 +170,7 @@ static void crowd_gather(struct crowd *c, const char *path, int rounds)
         c->pids[i] = contenders_fork(&c->contenders, 5 + 2 * i, 2);
     for (int i = 0; i < 3; i++)
         check_ok(pthread_create(&c->threads[i], NULL, mains[i], &c->contenders));
+    check_wait(w->here == 4, WAIT_MS);
 }
 
 /* All through, each one as often as it should, never two inside, tokens always growing. */
