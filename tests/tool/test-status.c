@@ -378,7 +378,8 @@ static void watch_draws_again(void **state)
     const char *holder = contender("/watch", "lock-", owner_text(1));
     struct typist *typist = typist_run(50, "status", "--watch", "/watch");
     typist_wait(typist, "\033[1m/watch  mutex, 1 held, 0 waiting\033[0m");
-    check_true(strstr(typist->screen, "\033[32m  holds  lock "));
+    typist_wait(typist, "\033[32m  holds  lock ");
+    typist_wait(typist, "\033[J"); /* all of it is drawn */
     check_true(
         !strstr(typist->screen, strrchr(holder, '-'))); /* the end of a line that is too long */
     contender("/watch", "lock-", "second");
