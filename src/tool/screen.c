@@ -23,6 +23,8 @@ static const char *const sequences[STYLES] = {[STYLE_PLAIN] = "",
                                               [STYLE_HOLDER] = "\033[32m",
                                               [STYLE_WARNING] = "\033[33m"};
 
+static char whole[32768]; /* what a terminal shows at once */
+
 void screen_init(struct screen *screen, FILE *out)
 {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
@@ -30,6 +32,8 @@ void screen_init(struct screen *screen, FILE *out)
     screen->out = out;
     screen->is_terminal = isatty(fileno(out)) && able;
     screen->colours = screen->is_terminal && !(no_color && no_color[0]);
+    if (screen->is_terminal) /* the C library would write each line by itself */
+        setvbuf(out, whole, _IOFBF, sizeof whole);
 }
 
 /* --- collecting --------------------------------------------------------- */
