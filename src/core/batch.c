@@ -45,7 +45,7 @@ void zkl_batch_unref(struct zkl_core *core, struct zkl_batch *batch)
 
 static void forget_wishes(struct zkl_contender *c)
 {
-    c->wants_create = c->wants_list = false;
+    c->batch_wants_create = c->batch_wants_list = false;
 }
 
 void zkl_batch_attach(struct zkl_batch *batch, struct zkl_contender *contender)
@@ -143,15 +143,15 @@ bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender)
 {
     if (!contender->machine.lock_request.batch)
         return false;
-    contender->wants_create = true;
+    contender->batch_wants_create = true;
     zkl_batch_touch(core, contender->machine.lock_request.batch);
     return true;
 }
 
 bool zkl_batch_list(struct zkl_contender *contender)
 {
-    contender->wants_list = contender->wants_create;
-    return contender->wants_create;
+    contender->batch_wants_list = contender->batch_wants_create;
+    return contender->batch_wants_create;
 }
 
 /* Will this member ask for its create without anything but the server's answers? */
@@ -176,7 +176,7 @@ static bool creates_are_due(const struct zkl_batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         if (is_coming(batch->members[i]))
             return false;
-        wanted += batch->members[i]->wants_create;
+        wanted += batch->members[i]->batch_wants_create;
     }
     return wanted > 0;
 }
@@ -184,11 +184,11 @@ static bool creates_are_due(const struct zkl_batch *batch)
 /* A single one is made as if there were no batch: that answers the zxid as well. */
 static void send_one(struct zkl_core *core, struct zkl_contender *c)
 {
-    c->wants_create = false;
+    c->batch_wants_create = false;
     zkl_core_send_create(core, c);
-    if (c->wants_list)
+    if (c->batch_wants_list)
         zkl_core_send_list(core, c);
-    c->wants_list = false;
+    c->batch_wants_list = false;
 }
 
 /* The member before the ith one that sends, and waits for, a list of the same root, or NULL. */
@@ -197,7 +197,7 @@ static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
     const char *lock_path = batch->made[i]->machine.lock_request.lock_path;
     for (size_t j = 0; j < i; j++) {
         struct zkl_contender *c = batch->made[j];
-        if (c->wants_list && !c->shares_list &&
+        if (c->batch_wants_list && !c->shares_list &&
             strcmp(c->machine.lock_request.lock_path, lock_path) == 0)
             return c;
     }
@@ -210,14 +210,14 @@ static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
         assert(c);
-        if (!c->wants_list && !(i == 0 && c->machine.lock_request.view))
+        if (!c->batch_wants_list && !(i == 0 && c->machine.lock_request.view))
             continue;
         struct zkl_contender *owner = list_owner(batch, i);
         if (owner)
             zkl_shared_list_join(owner, c);
         else
             zkl_core_send_list(core, c);
-        c->list_for_stat_only = !c->wants_list;
+        c->batch_list_for_view = !c->batch_wants_list;
     }
 }
 
@@ -237,7 +237,7 @@ static void put_deletes(struct zkl_core *core, struct zkl_batch *batch,
     for (size_t i = 0; i < batch->gone_count; i++) {
         struct zkl_contender *c = batch->gone[i];
         zkl_core_node_path(c, c->machine.node, paths[i]);
-        c->delete_asked = true;
+        c->delete_sent = true;
         zkl_unlisted_leaves(core, c);
     }
 }
@@ -274,7 +274,7 @@ static void send_creates(struct zkl_core *core, struct zkl_batch *batch)
 {
     batch->made_count = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        if (batch->members[i]->wants_create)
+        if (batch->members[i]->batch_wants_create)
             batch->made[batch->made_count++] = batch->members[i];
     }
     if (batch->made_count == 1)

@@ -21,9 +21,9 @@ void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
         return; /* a member that asked since then is made and deleted */
     for (size_t i = batch->count; i-- > 0;) {
         struct zkl_contender *c = batch->members[i];
-        if (!c->wants_create || c->machine.state != ZKL_CONTENDER_LEAVING)
+        if (!c->batch_wants_create || c->machine.state != ZKL_CONTENDER_LEAVING)
             continue;
-        c->wants_create = c->wants_list = false;
+        c->batch_wants_create = c->batch_wants_list = false;
         zkl_core_feed(core, c,
                       (struct zkl_event){.type = ZKL_EV_CREATED, /* may end it */
                                          .answer = ZKL_ANSWER_ROLLED_BACK});
@@ -44,7 +44,7 @@ static void feed_created(struct zkl_core *core, struct zkl_batch *batch, size_t 
     assert(c); /* until its create is answered it stays */
     event.type = ZKL_EV_CREATED;
     batch->made[i] = NULL;
-    c->wants_create = c->wants_list = false;
+    c->batch_wants_create = c->batch_wants_list = false;
     let_go(core, batch, c);
     zkl_core_feed(core, c, event);
 }
@@ -217,12 +217,12 @@ static bool is_being_made(const struct zkl_batch *batch, const struct zkl_conten
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
     struct zkl_batch *batch = c->machine.lock_request.batch;
-    bool known = c->list_has_stat && reply->answer == ZKL_ANSWER_OK;
+    bool known = c->batch_list_has_stat && reply->answer == ZKL_ANSWER_OK;
     if (known)
         zkl_batch_look_at(core, c, reply);
-    bool waited = c->machine.list_out && !c->list_for_stat_only;
+    bool waited = c->machine.list_out && !c->batch_list_for_view;
     if (!batch || !batch->ahead || !is_being_made(batch, c))
-        return !waited && (batch || c->list_for_stat_only);
+        return !waited && (batch || c->batch_list_for_view);
     batch->ahead = false;
     known = known && c->machine.lock_request.view->calm && batch->named;
     batch->refs++; /* members leave it */

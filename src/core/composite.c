@@ -57,7 +57,7 @@ static bool group_notification(struct zkl_core *core, struct zkl_contender *cont
 {
     struct zkl_group *group = contender->machine.lock_request.group;
     if (!group)
-        return contender->quiet && notification->type != ZKL_NOTIFY_ENDED;
+        return contender->group_has_failed && notification->type != ZKL_NOTIFY_ENDED;
     size_t i = 0;
     while (group->members[i].contender != contender)
         i++;

@@ -201,20 +201,22 @@ struct zkl_contender {
     size_t heartbeat_index;
     struct zkl_pending slots[ZKL_SLOTS];
     struct zkl_subscription subs[ZKL_SUBS];
-    bool wants_create, wants_list; /* as a member of a batch */
-    bool list_for_stat_only;       /* likewise: its list is out for the view, and not waited for */
-    bool list_has_stat;            /* the list that is out returns the path's node, too */
-    bool delete_asked;             /* of its node, once: another time it may find nothing */
-    enum zkl_held_write held;      /* what of it waits for others: see group_commit.h */
+    /* batch.c's: as a member of a batch it wants these; */
+    bool batch_wants_create, batch_wants_list;
+    bool batch_list_for_view; /* its list is out for the view only, and not waited for, */
+    bool batch_list_has_stat; /* the list that is out returns the path's node, too */
+    bool delete_sent;         /* of its node, once: another time it may find nothing */
+    enum zkl_held_write held; /* what of it waits for others: see group_commit.h */
     struct zkl_contender *next_held;
-    uint64_t
-        release_watch_id; /* for lock_request.unlisted: the watch that stood when its delete went out */
-    struct zkl_shared_list *shared_list; /* of its root, and of some others */
+    /* For lock_request.unlisted: the watch that stood when its delete went out. */
+    uint64_t release_watch_id;
+    struct zkl_shared_list *shared_list; /* of its lock path, and of some others */
     struct zkl_contender *shares_list;   /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
-    bool follows; /* not that list: another one, behind its answer */
-    bool counts;  /* in zkl_shared_list's out */
-    bool quiet;   /* its owner was notified of its failure: only its end is still to report */
+    bool shares_next_list;  /* not that list: the one that follows its answer */
+    bool first_list_is_out; /* and counted in zkl_shared_list's out */
+    /* group.c's: the owner was notified of its failure, and only its end is still to report */
+    bool group_has_failed;
     /* The contender that waits for this one's node, which is deleted, and is notified once the
      * reason is known. */
     struct zkl_contender *heir, *heir_of;

@@ -109,7 +109,7 @@ static void unlink_contender(struct zkl_core *core, struct zkl_contender *c)
 static void forget_list(struct zkl_core *core, struct zkl_contender *c)
 {
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
-    c->wants_list = false;
+    c->batch_wants_list = false;
     zkl_shared_list_leave(core, c);
 }
 

@@ -46,7 +46,7 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
         if (state == ZKL_GROUP_GRANTED && group->lease_ns > 0)
             (void)zkl_timers_begin_lease(core, c, group->lease_ns);
         core->port->notification(core->port, c, &notification);
-        c->quiet = state == ZKL_GROUP_FAILED;
+        c->group_has_failed = state == ZKL_GROUP_FAILED;
         notification.type = ZKL_NOTIFY_ENDED;
         if (ended)
             core->port->notification(core->port, c, &notification);

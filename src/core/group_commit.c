@@ -133,7 +133,7 @@ static bool is_free_to_wait(const struct zkl_contender *c)
     bool unlocks =
         m->state == ZKL_CONTENDER_RELEASING ||
         (m->state == ZKL_CONTENDER_LEAVING && m->lock_request.posted && m->unlocked_boot != 0);
-    return unlocks && m->on_server && !m->suspect && !c->delete_asked && !m->contended &&
+    return unlocks && m->on_server && !m->suspect && !c->delete_sent && !m->contended &&
            !m->revoked && m->lock_request.unlisted->live_count == 0;
 }
 

@@ -19,7 +19,7 @@ static void unlink_sharer(struct zkl_contender *c)
         at = &(*at)->next_sharer;
     *at = c->next_sharer;
     c->shares_list = c->next_sharer = NULL;
-    c->follows = false;
+    c->shares_next_list = false;
 }
 
 void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *contender)
@@ -52,17 +52,17 @@ static bool is_same_lock_path(const struct zkl_contender *a, const struct zkl_co
 /* Its first list goes out. */
 static void count_first_list(struct zkl_contender *c)
 {
-    assert(!c->counts);
-    c->counts = true;
+    assert(!c->first_list_is_out);
+    c->first_list_is_out = true;
     c->shared_list->out++;
     c->shared_list->last = c;
 }
 
 static void uncount_first_list(struct zkl_contender *c)
 {
-    if (!c->counts)
+    if (!c->first_list_is_out)
         return;
-    c->counts = false;
+    c->first_list_is_out = false;
     c->shared_list->out--;
     if (c->shared_list->last == c)
         c->shared_list->last = NULL;
@@ -75,7 +75,7 @@ static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
     struct zkl_contender *first = NULL, *next;
     for (struct zkl_contender *other = c->sharers; other; other = next) {
         next = other->next_sharer;
-        if (!all && !other->follows)
+        if (!all && !other->shares_next_list)
             continue;
         unlink_sharer(other);
         if (first)
@@ -118,7 +118,7 @@ void zkl_shared_list_reset(struct zkl_core *core)
     memset(core->shares, 0, sizeof core->shares);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
         c->shares_list = c->sharers = c->next_sharer = NULL;
-        c->follows = c->counts = false;
+        c->shares_next_list = c->first_list_is_out = false;
     }
 }
 
@@ -150,7 +150,7 @@ static bool follow(const struct zkl_core *core, struct zkl_contender *c)
         zkl_shared_list_join(shared_list->last, c);
     else
         count_first_list(c);
-    c->follows = follows;
+    c->shares_next_list = follows;
     return follows;
 }
 

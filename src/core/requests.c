@@ -34,7 +34,7 @@ static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
     if (c->machine.lock_request.retained)
         zkl_guid_mark_retained(c->machine.guid);
     c->heartbeat_serial = 0; /* an older heartbeat says nothing of the new node */
-    c->delete_asked = false;
+    c->delete_sent = false;
 }
 
 void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path)
@@ -105,12 +105,12 @@ void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
-    c->list_for_stat_only = false;
-    c->list_has_stat = c->machine.lock_request.view && c->machine.lock_request.batch;
+    c->batch_list_for_view = false;
+    c->batch_list_has_stat = c->machine.lock_request.view && c->machine.lock_request.batch;
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){.kind = ZKL_REQ_LIST,
                                   .path = c->machine.lock_request.lock_path,
-                                  .flag = c->list_has_stat});
+                                  .flag = c->batch_list_has_stat});
 }
 
 /* A check is a transaction even if it fails because the root is deleted. */
@@ -132,7 +132,7 @@ void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot
 void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
 {
     zkl_unlisted_leaves(core, c);
-    c->delete_asked = true;
+    c->delete_sent = true;
     zkl_core_send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
 }
 

@@ -259,13 +259,14 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         pending(&o->slots[i]);
     for (int i = 0; i < ZKL_SUBS; i++)
         watch_ref(o->subs[i].watch);
-    raw(o->wants_create | o->wants_list << 1 | o->list_for_stat_only << 2 | o->follows << 3 |
-        o->counts << 4 | o->quiet << 5 | (o->machine.lock_request.group != NULL) << 6 |
+    raw(o->batch_wants_create | o->batch_wants_list << 1 | o->batch_list_for_view << 2 |
+        o->shares_next_list << 3 | o->first_list_is_out << 4 | o->group_has_failed << 5 |
+        (o->machine.lock_request.group != NULL) << 6 |
         (o->machine.lock_request.permits != NULL) << 7 |
         (o->machine.lock_request.local_queue != NULL) << 8 |
         (o->machine.lock_request.view != NULL) << 9 |
-        (o->machine.lock_request.unlisted != NULL) << 10 | o->list_has_stat << 11 |
-        o->delete_asked << 12);
+        (o->machine.lock_request.unlisted != NULL) << 10 | o->batch_list_has_stat << 11 |
+        o->delete_sent << 12);
     raw(o->held);
     raw(contender_number(core, o->next_held));
     own(WATCH, o->release_watch_id);

@@ -314,7 +314,7 @@ static void what_may_find_nothing_goes_alone(void **state)
     s = alone_at(1);
     held = hold_at(s, 0);
     crowd(s, 4);
-    script_contender(s, held)->delete_asked = true;
+    script_contender(s, held)->delete_sent = true;
     wants_to_go(s, held);
 
     s = alone_at(1);
