@@ -101,7 +101,7 @@ static void wake(struct zkl_query_wait *query_wait)
 
 void zkl_query_wait_wake_canceled(struct zkl_client *client, const struct zkl_cancel *cancel)
 {
-    for (struct zkl_query_wait *query_wait = client->inquiries; query_wait;
+    for (struct zkl_query_wait *query_wait = client->query_waits; query_wait;
          query_wait = query_wait->next) {
         if (query_wait->cancel == cancel)
             wake(query_wait);
@@ -137,10 +137,10 @@ void zkl_query_wait_send(struct zkl_query_wait *query_wait, struct zkl_awaited_q
                          size_t count)
 {
     struct zkl_client *client = query_wait->client;
-    query_wait->next = client->inquiries;
+    query_wait->next = client->query_waits;
     if (query_wait->next)
         query_wait->next->prev = query_wait;
-    client->inquiries = query_wait;
+    client->query_waits = query_wait;
     query_wait->open = count;
     for (size_t i = 0; i < count; i++) {
         queries[i].query_wait = query_wait;
@@ -160,7 +160,7 @@ int zkl_query_wait_withdraw(struct zkl_query_wait *query_wait, struct zkl_awaite
         queries[i].query_wait = NULL;
         code = code != 0 ? code : queries[i].code;
     }
-    *(query_wait->prev ? &query_wait->prev->next : &client->inquiries) = query_wait->next;
+    *(query_wait->prev ? &query_wait->prev->next : &client->query_waits) = query_wait->next;
     if (query_wait->next)
         query_wait->next->prev = query_wait->prev;
     return code;

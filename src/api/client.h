@@ -60,8 +60,8 @@ struct zkl_client {
 
     /* All below: under the driver's mutex. */
     struct zkl_lock_path *lock_paths[ZKL_ROOT_BUCKETS];
-    struct zkl_hold *waiting;         /* calls that wait for a grant, for cancel objects */
-    struct zkl_query_wait *inquiries; /* calls that wait for answers */
+    struct zkl_hold *waiting;           /* calls that wait for a grant, for cancel objects */
+    struct zkl_query_wait *query_waits; /* calls that wait for answers */
     struct zkl_ops ops;
     struct zkl_cancel_use *cancels;
     struct zkl_waker opener; /* zkl_client_open, waiting for the first connection */
