@@ -32,8 +32,10 @@ enum zkl_request_kind {
     ZKL_REQ_CREATE_ALL,
     ZKL_REQ_DELETE_ALL, /* checks: all these nodes, in one transaction */
     ZKL_REQ_RENEW,      /* path: delete the empty node and make it again with its ACL and data */
-    ZKL_REQ_HEARTBEAT,  /* checks: one transaction that checks all these nodes; a quorum write */
-    ZKL_REQ_KEEPALIVE,  /* some read, so that the server gets going */
+    /* checks: one transaction that checks all these nodes, which is a quorum write: a heartbeat, or
+     * a barrier */
+    ZKL_REQ_CHECK_ALL,
+    ZKL_REQ_KEEPALIVE, /* some read, so that the server gets going */
     ZKL_REQUEST_KINDS
 };
 

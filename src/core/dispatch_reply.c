@@ -115,7 +115,7 @@ void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_f
 static bool is_quorum_write(enum zkl_request_kind kind)
 {
     return kind == ZKL_REQ_CREATE || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_CREATE_ALL ||
-           kind == ZKL_REQ_DELETE_ALL || kind == ZKL_REQ_SET || kind == ZKL_REQ_HEARTBEAT;
+           kind == ZKL_REQ_DELETE_ALL || kind == ZKL_REQ_SET || kind == ZKL_REQ_CHECK_ALL;
 }
 
 /* The stamp carries what the answer says of the session; and the object that awaits the answer, if
@@ -280,7 +280,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         [ZKL_REQ_RENEW] = ZKL_EV_RENEWED,  [ZKL_REQ_WATCH] = ZKL_EV_WATCHED,
         [ZKL_REQ_GET] = ZKL_EV_LIMIT,      [ZKL_REQ_SET] = ZKL_EV_LIMIT_SET,
     };
-    if (slot->kind == ZKL_REQ_SYNC || slot->kind == ZKL_REQ_HEARTBEAT) {
+    if (slot->kind == ZKL_REQ_SYNC || slot->kind == ZKL_REQ_CHECK_ALL) {
         on_sync(core, slot->contender, reply);
         return;
     }

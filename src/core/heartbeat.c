@@ -48,7 +48,7 @@ static void send(struct zkl_core *core, struct zkl_heartbeat *heartbeat,
         chosen[i]->heartbeat_serial = heartbeat->serial;
         chosen[i]->heartbeat_index = i;
     }
-    struct zkl_request request = {.kind = ZKL_REQ_HEARTBEAT, .checks = checks, .check_count = n};
+    struct zkl_request request = {.kind = ZKL_REQ_CHECK_ALL, .checks = checks, .check_count = n};
     zkl_pending_send(core, &heartbeat->pending, &request);
     free(many);
 }

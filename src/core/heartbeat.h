@@ -18,7 +18,7 @@ bool zkl_heartbeat_if_wanted(struct zkl_core *core);
  * marked as one. */
 static inline bool zkl_heartbeat_is(const struct zkl_pending *slot)
 {
-    return slot->kind == ZKL_REQ_HEARTBEAT && !slot->contender && !slot->is_barrier;
+    return slot->kind == ZKL_REQ_CHECK_ALL && !slot->contender && !slot->is_barrier;
 }
 void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slot,
                             const struct zkl_reply *reply);

@@ -238,7 +238,7 @@ static void look(struct zkl_core *core)
     const char *check = first->path;
     zkl_pending_send(
         core, &core->leftovers.barrier,
-        &(struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = &check, .check_count = 1});
+        &(struct zkl_request){.kind = ZKL_REQ_CHECK_ALL, .checks = &check, .check_count = 1});
     zkl_pending_send(core, &core->leftovers.list,
                      &(struct zkl_request){.kind = ZKL_REQ_LIST, .path = first->path});
 }

@@ -30,7 +30,7 @@ static const char *const unknown_why[ZKL_OPCODES] = {
 static bool is_multi(const struct zkl_request *request)
 {
     enum zkl_request_kind kind = request->kind;
-    return kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_CREATE_ALL || kind == ZKL_REQ_DELETE_ALL ||
+    return kind == ZKL_REQ_CHECK_ALL || kind == ZKL_REQ_CREATE_ALL || kind == ZKL_REQ_DELETE_ALL ||
            (kind == ZKL_REQ_CREATE && request->check_count > 0);
 }
 

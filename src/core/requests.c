@@ -118,7 +118,7 @@ void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
 {
     const char *check = c->machine.lock_request.lock_path;
     send_for(core, c, ZKL_SLOT_SYNC,
-             (struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = &check, .check_count = 1});
+             (struct zkl_request){.kind = ZKL_REQ_CHECK_ALL, .checks = &check, .check_count = 1});
 }
 
 void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot,

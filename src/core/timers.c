@@ -105,7 +105,7 @@ static void check_by_leader(struct zkl_core *core)
     if (n > 0)
         zkl_pending_send(
             core, &core->leader_check,
-            &(struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = paths, .check_count = n});
+            &(struct zkl_request){.kind = ZKL_REQ_CHECK_ALL, .checks = paths, .check_count = n});
 }
 
 static int64_t leader_check_at(const struct zkl_core *core)

@@ -673,7 +673,7 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
         return send_create_all(h, call, r);
     case ZKL_REQ_DELETE_ALL:
         return send_delete_all(call, r);
-    case ZKL_REQ_HEARTBEAT:
+    case ZKL_REQ_CHECK_ALL:
         return send_heartbeat(call, r);
     case ZKL_REQ_RENEW:
         return zkl_renew_start(call, r->path);

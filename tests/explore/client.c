@@ -401,7 +401,7 @@ static bool is_background(const struct client *c)
 {
     enum zkl_request_kind kind = c->current->out.first->request.kind;
     bool first = c->world->bounds->scenario->unlinked && !c->core.session.proof.is_known;
-    return (kind == ZKL_REQ_KEEPALIVE || kind == ZKL_REQ_HEARTBEAT) && !first && !c->behind &&
+    return (kind == ZKL_REQ_KEEPALIVE || kind == ZKL_REQ_CHECK_ALL) && !first && !c->behind &&
            !c->muted && !c->current->isolated;
 }
 

@@ -96,7 +96,7 @@ static const char *const kinds[ZKL_REQUEST_KINDS] = {
     [ZKL_REQ_CREATE_ALL] = "create-all",
     [ZKL_REQ_DELETE_ALL] = "delete-all",
     [ZKL_REQ_RENEW] = "renew",
-    [ZKL_REQ_HEARTBEAT] = "heartbeat",
+    [ZKL_REQ_CHECK_ALL] = "heartbeat",
     [ZKL_REQ_KEEPALIVE] = "keepalive",
 };
 

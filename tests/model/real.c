@@ -332,7 +332,7 @@ static enum proxy_op first_call(const struct zkl_request *r)
         [ZKL_REQ_CREATE_ALL] = PROXY_MULTI,
         [ZKL_REQ_DELETE_ALL] = PROXY_MULTI,
         [ZKL_REQ_RENEW] = PROXY_GET,
-        [ZKL_REQ_HEARTBEAT] = PROXY_MULTI,
+        [ZKL_REQ_CHECK_ALL] = PROXY_MULTI,
         [ZKL_REQ_KEEPALIVE] = PROXY_EXISTS,
     };
 

@@ -104,7 +104,7 @@ static struct zkl_request some_request(struct script *s)
         ZKL_REQ_CREATE_ALL,
         ZKL_REQ_DELETE_ALL,
         ZKL_REQ_RENEW,
-        ZKL_REQ_HEARTBEAT,
+        ZKL_REQ_CHECK_ALL,
         ZKL_REQ_KEEPALIVE,
     };
     struct zkl_request request = {.kind = kinds[rnd(s, sizeof kinds / sizeof kinds[0])]};
@@ -127,7 +127,7 @@ static struct zkl_request some_request(struct script *s)
     } else if (request.kind == ZKL_REQ_CREATE_ALL) {
         some_list(s, &request, some_prefix);
         request.path = NULL;
-    } else if (request.kind == ZKL_REQ_DELETE_ALL || request.kind == ZKL_REQ_HEARTBEAT) {
+    } else if (request.kind == ZKL_REQ_DELETE_ALL || request.kind == ZKL_REQ_CHECK_ALL) {
         some_list(s, &request, some_path);
         request.path = NULL;
     } else {

@@ -52,7 +52,7 @@ static void failures_are_told_apart(void **state)
     pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a nonode\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
     pair_ask(p, 0, ASK(SYNC, "/a"), "sync /a ok\n");
-    pair_ask(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/a")), "heartbeat nonode\n");
+    pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a")), "heartbeat nonode\n");
     pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a")), "delete-all nonode\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(MAKE, "/a"), "make /a exists\n");
@@ -261,7 +261,7 @@ static void one_transaction_has_one_zxid(void **state)
     pair_ask(p, 0, ASK(GET, "/b/x-0000000000"), "get /b/x-0000000000 ok z2 s0 \"1\"\n");
     pair_ask(p, 0, ASK(GET, "/a/y-0000000000"), "get /a/y-0000000000 ok z2 s0 \"2\"\n");
     pair_ask(p, 0, ASK(GET, "/b/z-0000000001"), "get /b/z-0000000001 ok z2 s0 \"3\"\n");
-    pair_ask(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/b/x-0000000000", "/a/y-0000000000")),
+    pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/b/x-0000000000", "/a/y-0000000000")),
              "heartbeat ok\n");
     pair_ask(p, 1, ASK(WATCH, "/b/x-0000000000", .watch_id = 1),
              "watch /b/x-0000000000 ok z2 s0 \"1\"\n");
@@ -325,7 +325,7 @@ static void a_failed_transaction_leaves_nothing(void **state)
              "delete-all nonode @1\n");
     pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a", "/a/x-0000000000")),
              "delete-all notempty\n");
-    pair_ask(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/a", "/a/x-0000000000", "/a/none", "/none")),
+    pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a", "/a/x-0000000000", "/a/none", "/none")),
              "heartbeat nonode @2\n");
     pair_ask(p, 0, ASK(CREATE, "/a/y-", .data = ""), "create /a/y- ok y-0000000001 z2\n");
     pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [x-0000000000 y-0000000001]\n");
@@ -388,7 +388,7 @@ static void lost_answers(void **state)
     pair_ask(p, 0, ASK(UNWATCH, "/a/y-0000000001"), "unwatch /a/y-0000000001 nowatcher\n");
     pair_send(p, 1, ASK(DELETE, "/a/y-0000000001"));
     pair_expect(p, 0, "");
-    pair_lose(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/a", "/a/y-0000000001")), true);
+    pair_lose(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a", "/a/y-0000000001")), true);
     pair_expect(p, 0, "down\nheartbeat link\n");
 }
 

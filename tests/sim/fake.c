@@ -756,7 +756,7 @@ static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
     bool unchecked = fake_breaks(h->fake, FAKE_UNCHECKED); /* nor that it has ended */
     for (size_t i = 0; i < r->check_count; i++) {
         const struct fake_node *node = fake_find(h->fake, r->checks[i]);
-        bool denied = node && node->denied && r->kind == ZKL_REQ_HEARTBEAT;
+        bool denied = node && node->denied && r->kind == ZKL_REQ_CHECK_ALL;
         if (unchecked || (node && !denied))
             continue;
         reply->answer = denied ? ZKL_ANSWER_NOAUTH : ZKL_ANSWER_NONODE;
@@ -970,7 +970,7 @@ static void serve_write(struct fake_handle *h, const struct zkl_request *r, stru
         serve_set(h, r, reply);
     else
         serve_checks(h, r, reply);
-    if (r->kind != ZKL_REQ_HEARTBEAT || !fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ))
+    if (r->kind != ZKL_REQ_CHECK_ALL || !fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ))
         fake_catch_up(h, h->fake->zxid);
 }
 
@@ -1012,7 +1012,7 @@ static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct
     case ZKL_REQ_DELETE_ALL:
     case ZKL_REQ_RENEW:
     case ZKL_REQ_SET:
-    case ZKL_REQ_HEARTBEAT:
+    case ZKL_REQ_CHECK_ALL:
         serve_write(h, r, reply);
         break;
     case ZKL_REQ_SYNC:
@@ -1059,7 +1059,7 @@ static bool is_served_alone(struct fake_handle *h)
     bool read = is_read(kind), sync = kind == ZKL_REQ_SYNC && h->deposed;
     h->fake->tally[FAKE_STALE_READ] += read;
     h->fake->tally[FAKE_STALE_SYNC] += sync;
-    bool proof = kind == ZKL_REQ_HEARTBEAT && fake_breaks(h->fake, FAKE_PROVED_ALONE);
+    bool proof = kind == ZKL_REQ_CHECK_ALL && fake_breaks(h->fake, FAKE_PROVED_ALONE);
     return read || sync || proof || fake_breaks(h->fake, FAKE_MINORITY_WRITES);
 }
 
@@ -1086,7 +1086,7 @@ static bool is_served(struct fake_handle *h)
 static bool is_refused(struct fake_handle *h, size_t *check)
 {
     const struct zkl_request *r = &h->out.first->request;
-    if (!h->fake->rules.eager || r->kind != ZKL_REQ_HEARTBEAT || r->check_count == 0)
+    if (!h->fake->rules.eager || r->kind != ZKL_REQ_CHECK_ALL || r->check_count == 0)
         return false;
     *check = fake_random(h->fake->prng, (unsigned)r->check_count);
     const struct fake_node *node = fake_find(h->fake, r->checks[*check]);
@@ -1251,7 +1251,7 @@ static bool is_forged(const struct fake_handle *h, const struct fake_message *me
 {
     enum zkl_request_kind kind = message->request.kind;
     return fake_breaks(h->fake, FAKE_FORGED) &&
-           (kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_DELETE_ALL);
+           (kind == ZKL_REQ_CHECK_ALL || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_DELETE_ALL);
 }
 
 static void append(struct fake_queue *queue, struct fake_message *message)
@@ -1265,7 +1265,7 @@ static void append(struct fake_queue *queue, struct fake_message *message)
 static bool comes_late(struct fake_handle *h, struct fake_message *message)
 {
     enum zkl_request_kind kind = message->request.kind;
-    bool waits = kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_SYNC || is_read(kind);
+    bool waits = kind == ZKL_REQ_CHECK_ALL || kind == ZKL_REQ_SYNC || is_read(kind);
     if (!h->fake->reads_ahead || h->isolated || message->type != FAKE_REQUEST || waits ||
         !h->session || !fake_chance(h->fake->prng, 2))
         return false;

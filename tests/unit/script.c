@@ -634,7 +634,7 @@ void script_statted(struct script *s, int64_t session, int64_t czxid)
 
 void script_missing(struct script *s, size_t check)
 {
-    reply_to(s, oldest(s, ZKL_REQ_HEARTBEAT),
+    reply_to(s, oldest(s, ZKL_REQ_CHECK_ALL),
              &(struct zkl_reply){.answer = ZKL_ANSWER_NONODE, .failed_check = check});
 }
 

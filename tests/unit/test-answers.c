@@ -83,7 +83,7 @@ static void barrier_out(struct script *s)
 static void stat_out(struct script *s)
 {
     barrier_out(s);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
 }
 
@@ -149,13 +149,13 @@ static const struct {
     {"list", list_out, ZKL_REQ_LIST},
     {"make", make_out, ZKL_REQ_MAKE},
     {"watch", watch_out, ZKL_REQ_WATCH},
-    {"heartbeat", heartbeat_out, ZKL_REQ_HEARTBEAT},
+    {"heartbeat", heartbeat_out, ZKL_REQ_CHECK_ALL},
     {"delete", delete_out, ZKL_REQ_DELETE},
     {"janitor's delete", late_delete_out, ZKL_REQ_DELETE},
     {"unwatch", unwatch_out, ZKL_REQ_UNWATCH},
     {"try's list", try_list_out, ZKL_REQ_LIST},
     {"sync", sync_out, ZKL_REQ_SYNC},
-    {"barrier", barrier_out, ZKL_REQ_HEARTBEAT},
+    {"barrier", barrier_out, ZKL_REQ_CHECK_ALL},
     {"stat", stat_out, ZKL_REQ_STAT},
     {"list of the root", list_root_out, ZKL_REQ_LIST_LOCK_PATH},
     {"renewal", renew_out, ZKL_REQ_RENEW},
@@ -274,7 +274,7 @@ static void a_throttled_request_is_tried_again_with_back_off(void **state)
         assert_true(s->now_ms - last_ms >= 300 && s->now_ms - last_ms >= waited_ms);
         waited_ms = s->now_ms - last_ms;
         last_ms = s->now_ms;
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
         script_listed(s, "");
     }
     assert_true(waited_ms >= 4000);
@@ -318,7 +318,7 @@ static void a_list_behind_no_barrier_shows_nothing(void **state)
         script_down(s);
         script_up(s, SCRIPT_SESSION);
         script_forget(s);
-        script_reply(s, ZKL_REQ_HEARTBEAT,
+        script_reply(s, ZKL_REQ_CHECK_ALL,
                      (struct zkl_reply){.answer = zkl_map_rc(-127), .number = -127});
         enum zkl_request_kind kind;
         if (script_next(s, &kind) && kind == ZKL_REQ_LIST)

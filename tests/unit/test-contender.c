@@ -406,7 +406,7 @@ static void an_unanswered_create_is_found_and_adopted(void **state)
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_statted(s, SCRIPT_SESSION, 333);
     script_listed(s, "1:7");
@@ -419,9 +419,9 @@ static void an_unanswered_create_is_found_and_adopted(void **state)
                      "  > list /r\n"
                      "[    80] #1 LISTING -> CONFIRMING: first\n"
                      "  > heartbeat /r/G1-0000000007\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, 300);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_expect(s, "  > heartbeat /r/G1-0000000007\n"
                      "[   300] #1 CONFIRMING -> HOLDING: proved\n"
                      "  #1 granted 333\n");
@@ -437,7 +437,7 @@ static void a_node_of_another_session_is_not_adopted(void **state)
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_statted(s, SCRIPT_SESSION + 7, 333);
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
@@ -461,12 +461,12 @@ static void a_create_that_was_not_carried_out_is_repeated(void **state)
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "5:7");
     script_at(s, 90);
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "5:7 2:8");
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
@@ -499,7 +499,7 @@ static void recovery_starts_over_with_each_link(void **state)
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_down(s);
     script_up(s, SCRIPT_SESSION);
@@ -534,9 +534,9 @@ static void a_list_without_its_barrier_does_not_prove_the_node_missing(void **st
 {
     struct script *s = create_unanswered();
     (void)state;
-    s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_NOMEM;
+    s->refuse[ZKL_REQ_CHECK_ALL] = ZKL_ANSWER_NOMEM;
     script_up(s, SCRIPT_SESSION);
-    s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_OK;
+    s->refuse[ZKL_REQ_CHECK_ALL] = ZKL_ANSWER_OK;
     if (script_contender(s, 1)->machine.state == ZKL_CONTENDER_RECOVERING)
         script_listed(s, "");
     assert_false(script_has(s, "create was not carried out"));
@@ -588,7 +588,7 @@ static void a_timeout_with_unknown_outcome_looks_and_deletes(void **state)
     script_stop(s, 1, ZKL_ETIMEDOUT);
     script_at(s, 100);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_down(s);
     script_up(s, SCRIPT_SESSION);
@@ -618,7 +618,7 @@ static void a_timeout_with_unknown_outcome_may_find_nothing(void **state)
     (void)state;
     script_up(s, SCRIPT_SESSION);
     script_stop(s, 1, ZKL_ETIMEDOUT);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "5:7");
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
@@ -642,7 +642,7 @@ static void a_list_over_the_next_link_does_not_prove_the_node_missing(void **sta
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_LINK);
     script_down(s);
     script_up(s, SCRIPT_SESSION); /* the first list is not awaited any more */
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:9 5:7");
     assert_true(script_has(s, "> delete /r/G1-0000000009\n"));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);

@@ -125,7 +125,7 @@ static void an_unanswered_create_counts_until_it_was_looked_for(void **state)
     script_down(s);
     assert_int_equal(s->core.ephemeral_bytes, bytes_at(2));
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "");
     assert_true(script_has(s, "create was not carried out"));
     assert_int_equal(s->core.ephemeral_bytes, 2 * bytes_at(2));
@@ -133,7 +133,7 @@ static void an_unanswered_create_counts_until_it_was_looked_for(void **state)
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_QUOTA);
     assert_int_equal(s->core.ephemeral_bytes, bytes_at(2));
     script_at(s, SCRIPT_TIMEOUT_MS);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "");
     assert_int_equal(s->core.ephemeral_bytes, 0);
     script_free(s);
@@ -147,7 +147,7 @@ static void a_late_create_takes_the_room_of_the_next(void **state)
     script_lock(s, "/a");
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "");
     assert_true(script_has(s, "#1 failed EFULL"));
     script_event(s, ZKL_SE_EXPIRED);
@@ -172,7 +172,7 @@ static void a_node_that_stays_counts_until_the_end(void **state)
     script_stop(s, 3, ZKL_ECANCELED);
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_NOAUTH);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_NOAUTH);
     script_at(s, 10000);
     while (s->core.first)
         script_listed(s, "");

@@ -71,7 +71,7 @@ static void a_create_of_unknown_outcome_is_looked_for(void **state)
                      "  #1 failed EPROTO: creating the node\n"
                      "  #2 failed EPROTO: creating the node\n"
                      "  #2 ended\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "7:6 1:7");
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_expect(s, "  > delete /a/G1-0000000007\n"
@@ -101,9 +101,9 @@ static void a_lost_zxid_makes_the_lists_worthless(void **state)
     script_down(s);
     script_up(s, SCRIPT_SESSION);
     script_forget(s);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "2:8");
     script_statted(s, SCRIPT_SESSION, 100);
     script_statted(s, SCRIPT_SESSION, 100);
@@ -130,7 +130,7 @@ static void a_list_of_ones_own_is_not_the_others(void **state)
     script_down(s);
     script_up(s, SCRIPT_SESSION);
     for (int i = 0; i < MEMBERS; i++) {
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
         script_listed(s, "");
     }
     script_created_plain(s, 7);
@@ -169,7 +169,7 @@ static void a_failure_that_names_nobody_is_everybodys(void **state)
                      "  #1 failed EPROTO: creating the node\n"
                      "  #2 failed EPROTO: creating the node\n");
     for (int i = 0; i < 2; i++) {
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
         script_listed(s, "");
     }
     script_free(s);

@@ -6,7 +6,7 @@
 
 static void deny(struct script *s, size_t check)
 {
-    script_reply(s, ZKL_REQ_HEARTBEAT,
+    script_reply(s, ZKL_REQ_CHECK_ALL,
                  (struct zkl_reply){.answer = ZKL_ANSWER_NOAUTH, .failed_check = check});
 }
 
@@ -38,10 +38,10 @@ static void a_node_that_may_not_be_checked_is_left_out(void **state)
     deny(s, 1);
     script_expect(s, "  #2 SUSPECT (unchecked)\n"
                      "  > heartbeat /r/G1-0000000007\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     for (int i = 1; i <= 9; i++) {
         script_at(s, 750 + 375 * i);
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
         deny(s, 0);
         script_expect(s, "  > heartbeat /r/G1-0000000007\n"
                          "  > heartbeat /q/G2-0000000003\n");
@@ -50,12 +50,12 @@ static void a_node_that_may_not_be_checked_is_left_out(void **state)
     script_at(s, 4500);
     script_expect(s, "  > heartbeat /r/G1-0000000007\n"
                      "  > heartbeat /q/G2-0000000003\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, 4875);
     script_expect(s, "  #2 HELD\n"
                      "  > heartbeat /r/G1-0000000007 /q/G2-0000000003\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     end(s, 2);
 }
 
@@ -80,7 +80,7 @@ static void an_unchecked_hold_is_in_doubt(void **state)
         script_contender(s, 2)->machine.lock_request.posted = ends[i].posted;
         script_at(s, 750);
         deny(s, 1);
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
         expect_window(s, true);
         script_forget(s);
         script_unlock(s, 2);
@@ -152,12 +152,12 @@ static void nodes_that_may_not_be_checked_are_tried_in_turn(void **state)
                      "  #3 HELD\n"
                      "  > heartbeat /q/G2-0000000002\n" /* apart: three have failed in a row */
                      "  > heartbeat /r/G3-0000000003\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, 1500);
     script_expect(s, "  > heartbeat /q/G2-0000000002 /r/G3-0000000003\n"
                      "  > heartbeat /p/G1-0000000001\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_missing(s, 0);
     script_expect(s, "[  1500] #1 HOLDING -> LOSTHOLD: node deleted\n"
                      "  #1 LOST (node deleted)\n");
@@ -183,7 +183,7 @@ static void answer_heartbeat(struct script *s, int good)
     const struct script_request *request = s->requests;
     const struct zkl_heartbeat *heartbeat = s->core.heartbeats;
     size_t denied = ZKL_HEARTBEAT_CHECKS_MAX;
-    while (request->kind != ZKL_REQ_HEARTBEAT)
+    while (request->kind != ZKL_REQ_CHECK_ALL)
         request++;
     while (heartbeat->pending.id != request->id)
         heartbeat++;
@@ -195,7 +195,7 @@ static void answer_heartbeat(struct script *s, int good)
     if (denied < ZKL_HEARTBEAT_CHECKS_MAX)
         deny(s, denied);
     else
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
 }
 
 /* Goal: a hold is proved in a few round trips, however many others may not be checked, and wherever it stands
@@ -255,7 +255,7 @@ static void a_failure_of_the_whole_is_nobody_s(void **state)
     script_expect(s, "");
     script_at(s, 375 + 3000 / 16 + 1);
     script_expect(s, "  > heartbeat /r/G1-0000000007\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     end(s, 1);
 }
 

@@ -213,9 +213,9 @@ static void a_hold_is_suspect_at_the_window_s_end_until_it_is_proved(void **stat
     script_expect(s, "");
     script_at(s, 2813);
     script_expect(s, "  #1 SUSPECT (window)\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, 2900);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_expect(s, "  > heartbeat /r/G1-0000000007\n"
                      "  #1 HELD\n");
     script_unlock(s, 1);
@@ -233,7 +233,7 @@ static void heartbeats_run_while_something_is_held(void **state)
     script_forget(s);
     for (int i = 1; i <= 3; i++) {
         script_at(s, 750 * i);
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     }
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -296,7 +296,7 @@ static void a_heartbeat_tells_whose_node_is_gone(void **state)
     script_expect(s, "[   750] #2 HOLDING -> LOSTHOLD: node deleted\n"
                      "  #2 LOST (node deleted)\n"
                      "  > heartbeat /r/G1-0000000007\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_unlock(s, 2);
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -378,8 +378,8 @@ static void prove_until(struct script *s, int64_t ms)
     enum zkl_request_kind kind;
     while (s->now_ms < ms) {
         script_at(s, s->now_ms + 1);
-        while (script_next(s, &kind) && kind == ZKL_REQ_HEARTBEAT)
-            script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        while (script_next(s, &kind) && kind == ZKL_REQ_CHECK_ALL)
+            script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     }
 }
 
@@ -402,7 +402,7 @@ static void a_grant_with_an_empty_window_waits_for_a_heartbeat(void **state)
     (void)state;
     script_listed(s, "1:9");
     script_at(s, 4020);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_expect(s, "[  4000] #1 LISTING -> CONFIRMING: first\n"
                      "  > heartbeat /r/G1-0000000009\n");
     prove_until(s, 5120);
@@ -480,9 +480,9 @@ static void a_refused_heartbeat_is_sent_later(void **state)
 {
     struct script *s = confirming();
     (void)state;
-    s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_NOMEM;
+    s->refuse[ZKL_REQ_CHECK_ALL] = ZKL_ANSWER_NOMEM;
     script_listed(s, "1:9");
-    s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_OK;
+    s->refuse[ZKL_REQ_CHECK_ALL] = ZKL_ANSWER_OK;
     prove_until(s, 6000);
     assert_true(script_has(s, "granted"));
     script_unlock(s, 1);
@@ -504,7 +504,7 @@ static void heartbeats_of_many_nodes_rotate(void **state)
         script_hold(s, "/r", 7);
     s->quiet = false;
     script_at(s, 750);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, 1500);
     script_missing(s, 1);
     script_expect(
@@ -649,14 +649,14 @@ static void a_hold_that_cannot_be_proved_stays_suspect(void **state)
         script_at(s, ms);
         assert_int_equal(zkl_session_proved_until(&s->core.session), 0);
         for (enum zkl_request_kind kind; script_next(s, &kind); heartbeats++)
-            script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+            script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     }
     assert_in_range(heartbeats, 7, 9);
     script_forget(s);
     script_down(s);
     script_at(s, 3100);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_event(s, ZKL_SE_EXPIRED);
     script_unlock(s, 1);
     script_expect(s, "[  3000] session CONNECTED -> SUSPENDED: link lost\n"
@@ -683,12 +683,12 @@ static void a_node_that_can_be_read_again_proves_nothing(void **state)
     script_hold(s, "/r", 7);
     script_at(s, 375);
     script_forget(s);
-    script_reply(s, ZKL_REQ_HEARTBEAT,
+    script_reply(s, ZKL_REQ_CHECK_ALL,
                  (struct zkl_reply){.answer = ZKL_ANSWER_NOAUTH, .failed_check = 0});
     script_at(s, 750);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, 1125);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_expect(s, "  #1 SUSPECT (unchecked)\n"
                      "  > heartbeat /r/G1-0000000007\n"
                      "  > heartbeat /r/G1-0000000007\n");

@@ -14,7 +14,7 @@ static struct script *late_create(void)
     script_down(s);
     script_stop(s, 1, ZKL_ECANCELED);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "");
     script_forget(s);
     return s;
@@ -30,7 +30,7 @@ static void a_late_create_is_looked_for_once_more(void **state)
     assert_false(script_has(s, "list"));
     script_at(s, 3000);
     assert_true(script_has(s, "  > heartbeat /r\n  > list /r\n"));
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "5:8 1:9");
     assert_true(script_has(s, "  > delete all /r/G1-0000000009\n"));
     script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_OK);
@@ -121,11 +121,11 @@ static void what_was_seen_is_deleted_until_it_is_gone(void **state)
     script_stop(s, 2, ZKL_ECANCELED);
     script_up(s, SCRIPT_SESSION);
     for (int i = 0; i < 2; i++) {
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
         script_listed(s, "");
     }
     script_at(s, 3000);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "1:9 2:10");
     assert_true(script_has(s, "  > delete all /r/G1-0000000009 /r/G2-0000000010\n"));
     script_forget(s);

@@ -370,7 +370,7 @@ static void who_queues_meanwhile_is_not_forgotten(void **state)
     script_down(s);
     script_up(s, SCRIPT_SESSION);
     assert_true(script_has(s, "  > list root /r\n"));
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_rooted(s, 50, OTHERS);
     assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(2));

@@ -18,16 +18,16 @@ static void hang_up(struct script *s)
 /* The look for what a create that had no answer may have left shows nothing. */
 static void nothing_was_left(struct script *s)
 {
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_listed(s, "");
 }
 
 /* Two answers over the new link. */
 static void prove(struct script *s)
 {
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, s->now_ms + 300);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
 }
 
 static void hang_up_on_a_create(struct script *s)
@@ -109,7 +109,7 @@ static void what_is_found_was_known(void **state)
         hang_up(s);
         script_hang_up(s);
         script_up(s, SCRIPT_SESSION);
-        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
         char child[32];
         snprintf(child, sizeof child, "%d:%d", 2 * i, i);
         script_listed(s, child);
@@ -259,7 +259,7 @@ static void a_server_without_transactions_is_told_of(void **state)
     assert_false(script_has(s, "does not know transactions"));
     assert_true(s->core.session.useless);
     script_at(s, s->now_ms + 1260);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_UNIMPLEMENTED);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_UNIMPLEMENTED);
     assert_true(script_has(s, "does not know transactions"));
     script_abandon(s, 1);
     script_close(s);

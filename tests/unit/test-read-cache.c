@@ -197,7 +197,7 @@ static void no_entry_before_a_list_on_the_new_link(void **state)
     script_down(s);
     assert_false(comes_in());
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     assert_false(script_contender(s, 1)->machine.suspect);
     assert_false(comes_in());
     script_rooted(s, 50, OURS);
@@ -217,7 +217,7 @@ static void lists_go_on(void **state)
     assert_true(script_has(s, "list root /r"));
     assert_true(comes_in());
     goes_out();
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4 - 10);
     assert_true(comes_in());
     goes_out();
@@ -243,17 +243,17 @@ static void a_shared_list_is_as_old(void **state)
     script_listed(s, OURS " S2:8");
     script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);
     assert_true(script_has(s, "list root /r"));
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);
     zkl_read_cache_close(&s->core, now(), &cache);
     assert_true(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 2)));
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_rooted(s, 50, "S2:8");
     assert_true(comes_in());
     goes_out();
     script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     assert_false(comes_in());
     goes_out();
     zkl_read_cache_close(&s->core, now(), &cache);

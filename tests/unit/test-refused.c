@@ -40,7 +40,7 @@ static void serve_one(struct script *s, enum zkl_request_kind kind, bool busy)
     case ZKL_REQ_CREATE_ALL:
     case ZKL_REQ_DELETE_ALL:
     case ZKL_REQ_RENEW:
-    case ZKL_REQ_HEARTBEAT:
+    case ZKL_REQ_CHECK_ALL:
     case ZKL_REQ_KEEPALIVE:
     case ZKL_REQUEST_KINDS:
         script_answer(s, kind, ZKL_ANSWER_OK);

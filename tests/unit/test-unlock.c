@@ -89,7 +89,7 @@ static void hold(struct script *s, const struct row *row)
     }
     while (!script_next(s, &kind))
         script_at(s, s->now_ms + 10);
-    assert_int_equal(kind, ZKL_REQ_HEARTBEAT);
+    assert_int_equal(kind, ZKL_REQ_CHECK_ALL);
 }
 
 /* EMPTY: the process slept; by so much as that heartbeat will prove, or far more. */
@@ -107,7 +107,7 @@ static void prove(struct script *s, enum proof proof)
     int64_t called_ms = s->now_ms;
     if (proof == NONE)
         return;
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     assert_int_equal(window_end_ms(s) > called_ms, proof == LATE);
 }
 

@@ -269,7 +269,7 @@ static void the_next_in_line_keeps_its_window_open(void **state)
     script_wait(s, "/r", 9, "5:7");
     script_forget(s);
     script_at(s, 600);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     script_expect(s, "  > keepalive /r/G5-0000000007\n"
                      "  > heartbeat /r/G1-0000000009\n"
                      "  > keepalive /\n");
@@ -318,7 +318,7 @@ static void a_watch_that_ended_in_silence_is_found_out(void **state)
             while (script_next(s, &kind) && (kind != ZKL_REQ_KEEPALIVE || i % 5 == 0)) {
                 if (kind == ZKL_REQ_KEEPALIVE)
                     answer_look(s);
-                else if (kind == ZKL_REQ_HEARTBEAT)
+                else if (kind == ZKL_REQ_CHECK_ALL)
                     script_answer(s, kind, ZKL_ANSWER_OK);
                 else
                     script_answer(s, kind, ZKL_ANSWER_NOMEM);
@@ -343,7 +343,7 @@ static void wait_with(struct script *s, enum leader leader, int64_t until_ms)
     while (s->now_ms < until_ms) {
         script_at(s, s->now_ms + 100);
         while (script_next(s, &kind)) {
-            bool is_check = kind == ZKL_REQ_HEARTBEAT;
+            bool is_check = kind == ZKL_REQ_CHECK_ALL;
             if (is_check) /* a node of another session: it proves nothing */
                 assert_false(s->requests[0].stamp.writes);
             if (is_check && leader == HAD_JUST_DELETED_IT)
