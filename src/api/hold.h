@@ -59,16 +59,16 @@ struct zkl_hold {
     struct zkl_lock_metrics *counts; /* where it counts, from then until its release */
     int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
-    struct zkl_local_waiter
-        local_waiter;       /* of a mutex that takes turns: its place among those of its handle, */
+    /* of a mutex with a local queue: its place in that, */
+    struct zkl_local_waiter local_waiter;
     struct zkl_hold *given; /* and what it got instead of its own, until its call returns */
-    struct zkl_permit_request
-        *request; /* the request for permits that it is part of, while that is waited for */
+    /* the request for permits that it is part of, while that is waited for */
+    struct zkl_permit_request *request;
     struct zkl_hold *leader; /* whose thread waits for this one too, meanwhile */
     bool may_cache;          /* a thread's, and alone: ... */
     bool caches; /* ... if it is granted its node may be that of all readers of the handle */
-    const struct zkl_hold
-        *downgrade_from; /* a read lock's: the same thread's write lock; while it waits */
+    /* a read lock's: the same thread's write lock; while it waits */
+    const struct zkl_hold *downgrade_from;
 
     /* written before the grant is returned, or atomic: for the owner without the mutex */
     uint64_t token;

@@ -401,8 +401,8 @@ static void have_permits(struct zkl_attempt *a, size_t i)
     for (size_t n = 0; n < request->count; n++)
         zkl_multi_permits(a->multi, i, a->held)[n] =
             (struct zkl_permit *)zkl_permit_request_hold(request, n);
-    if (!zkl_member_is_semaphore(
-            member_at(a, i))) /* that is the handle's: what this owner had is known by one more */
+    /* that is the handle's: what this owner had is known by one more */
+    if (!zkl_member_is_semaphore(member_at(a, i)))
         atomic_fetch_add(&zkl_permit_request_hold(request, 0)->refs, 1);
     zkl_permit_request_unref(request);
 }

@@ -30,8 +30,8 @@ struct zkl_multi_hold {
     struct zkl_multi_hold *next;
     struct zkl_multi *multi;
     int count;
-    struct zkl_permit *permits
-        []; /* of the members that are held once; a semaphore's mutex with a reference of its own */
+    /* of the members that are held once; a semaphore's mutex with a reference of its own */
+    struct zkl_permit *permits[];
 };
 struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
 void zkl_owner_add_multi(struct zkl_multi_hold *held);

@@ -272,9 +272,8 @@ static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
     bool all = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK;
     if (batch->is_group_commit && !all && retry_singly(core, batch, reply))
         return;
-    if (!all && !batch
-                     /* a node is deleted, or its delete denied: that must not stop the others */
-                     ->is_group_commit) {
+    /* A node is deleted, or its delete denied: that must not stop the others. */
+    if (!all && !batch->is_group_commit) {
         zkl_batch_delete_singly(core, batch);
         return;
     }

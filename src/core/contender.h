@@ -28,8 +28,8 @@ static inline int64_t zkl_time_mono(struct zkl_time now, int64_t boot_ns)
 /* ZooKeeper's answer, as far as a lock needs it. */
 enum zkl_answer {
     ZKL_ANSWER_OK,
-    ZKL_ANSWER_LINK, /* none came, or one to be asked again for: whether the request was carried out
-                        is unknown */
+    /* none came, or one to be asked again for: whether the request was carried out is unknown */
+    ZKL_ANSWER_LINK,
     ZKL_ANSWER_NONODE,
     ZKL_ANSWER_EXISTS,
     ZKL_ANSWER_NOTEMPTY,
@@ -257,8 +257,8 @@ struct zkl_lock_request {
 struct zkl_contender_machine {
     enum zkl_contender_state state;
     struct zkl_lock_request lock_request; /* set before START */
-    char downgrade_from[ZKL_NODE_NAME_MAX +
-                        1]; /* a read lock's: the same owner's held write node, or "" */
+    /* a read lock's: the same owner's held write node, or "" */
+    char downgrade_from[ZKL_NODE_NAME_MAX + 1];
     int64_t downgrade_from_czxid;
     size_t lock_path_length; /* bytes of the root's path */
 
@@ -300,8 +300,8 @@ struct zkl_contender_machine {
     int64_t czxid;                    /* the token */
     int64_t lease_end_boot;           /* of the hold; 0: it has no lease */
     int64_t unlocked_boot;            /* its owner unlocked it then; 0: it has not */
-    int64_t
-        exhausted_at; /* zxid not before the exhausted root's birth; a later root is a fresh one */
+    /* zxid not before the exhausted root's birth; a later root is a fresh one */
+    int64_t exhausted_at;
 };
 
 /* The code for an answer that ends a call. */

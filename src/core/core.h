@@ -13,11 +13,11 @@
 /* --- requests to the server --------------------------------------------- */
 
 enum zkl_request_kind {
-    ZKL_REQ_CREATE, /* ephemeral sequential: path is the prefix; answered by name and czxid. With
-                          checks: exactly path, in one transaction with checks of these nodes, which
-                          answers neither */
-    ZKL_REQ_MAKE,   /* path: a container, or persistent if flag is set; with data, or empty */
-    ZKL_REQ_LIST,   /* path: children */
+    /* ephemeral sequential: path is the prefix; answered by name and czxid. With checks: exactly
+     * path, in one transaction with checks of these nodes, which answers neither */
+    ZKL_REQ_CREATE,
+    ZKL_REQ_MAKE, /* path: a container, or persistent if flag is set; with data, or empty */
+    ZKL_REQ_LIST, /* path: children */
     /* path: children and what the reply says of a node; with watch_id a child watch is armed */
     ZKL_REQ_LIST_LOCK_PATH,
     ZKL_REQ_SYNC,    /* path */
@@ -328,8 +328,8 @@ struct zkl_leftovers {
 #define ZKL_SHARE_FROM 4 /* first lists of one root, before others follow: a few race as before */
 
 #define ZKL_GROUP_COMMIT_FROM 4 /* writes under way, before others wait to go out together */
-#define ZKL_UNLISTED_FROM                                                                          \
-    8 /* locks in a row without another client between, before the core asks for no list */
+/* Locks in a row without another client between, before the core asks for no list. */
+#define ZKL_UNLISTED_FROM 8
 
 /* The lists of the roots in one bucket; see list_coalescing.h. */
 struct zkl_shared_list {
@@ -420,9 +420,8 @@ struct zkl_core {
     int64_t check_mono_ns;                   /* and when it is due next */
     /* The leader had no node of this one, asked over that link; 0: it has not said so. */
     uint64_t denied_watch, denied_link;
-    bool
-        /* set by the driver: one read at the first link, requested by ZKL_SA_FIRST_READ */
-        first_read_wanted;
+    /* set by the driver: one read at the first link, requested by ZKL_SA_FIRST_READ */
+    bool first_read_wanted;
     enum zkl_answer first_read_answer;
     bool heartbeat_wanted;       /* immediately, whatever the pace */
     bool heartbeat_failed;       /* by one of its nodes */

@@ -33,11 +33,10 @@ struct zkl_local_waiter {
 struct zkl_local_queue {
     struct zkl_due due; /* first, see due.h */
     /* The handle's. */
-    unsigned
-        handoffs_max;  /* so often in a row while others queue; 0: each owner queues by itself */
+    /* so often in a row while others queue; 0: each owner queues by itself */
+    unsigned handoffs_max;
     int64_t retain_ns; /* 0: the last unlock deletes the node */
-    /* None of these may call the core. */
-    /* its contender begins now */
+    /* None of these three may call the core. The first: its contender begins now. */
     void (*queues)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
     void (*given)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
     /* The core gives the idle one up: the handle has it no more. */

@@ -27,12 +27,10 @@ enum zkl_role { ZKL_ROLE_LOCK, ZKL_ROLE_READ, ZKL_ROLE_WRITE, ZKL_ROLE_PERMIT, Z
 struct zkl_role_row {
     const char *markers[ZKL_NAMES_NAMED + 1]; /* the text before the number */
     enum zkl_entry_access access;             /* what an inspection calls it */
-    unsigned
-        beside; /* ZKL_ROLE_BIT of those that hold together with it: neither waits for the other */
-    bool
-        /* no contender at its path holds together with another, unless a peer calls others so,
-         * too */
-        mutual;
+    /* ZKL_ROLE_BIT of those that hold together with it: neither waits for the other */
+    unsigned beside;
+    /* no contender at its path holds together with another, unless a peer calls others so, too */
+    bool mutual;
     bool counted; /* the count of them decides, not their numbers; it sees its own role only */
 };
 

@@ -7,10 +7,9 @@
 
 /* Text is the core's, for as long as the caller keeps the core from going on. */
 struct zkl_place {
-    size_t
-        /* the largest number of contenders that it waits for, by its last list or its number; the
-         * true number can only be smaller. 0: it waits for none, or does not know yet */
-        before;
+    /* the largest number of contenders that it waits for, by its last list or its number; the true
+     * number can only be smaller. 0: it waits for none, or does not know yet */
+    size_t before;
     const char *predecessor; /* the nearest of them, whose node it watches: its name, or NULL */
     const char *owner;       /* and its owner text, or NULL: there is none, or it is not known */
 };

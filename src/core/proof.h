@@ -14,9 +14,8 @@
 /* Travels with a request and returns with its answer, whichever object awaits that. */
 struct zkl_stamp {
     int64_t sent_boot; /* read before the call into libzookeeper; 0: its answer says nothing */
-    int64_t
-        proves_boot; /* if it succeeds over this link the leader was touched then or later; 0: no
-                            proof yet */
+    /* if it succeeds over this link the leader was touched then or later; 0: no proof yet */
+    int64_t proves_boot;
     uint64_t link;
     bool writes; /* it creates or checks nodes of this session */
 };
@@ -37,8 +36,8 @@ struct zkl_proof {
     int64_t touched_boot;      /* the leader was surely touched then or later; 0: not known */
     int64_t newest_proof_boot; /* when the newest proof was sent that succeeded; 0: none */
     bool is_known;             /* a request was answered over the link that announced timeout_ns */
-    int64_t
-        ended_boot; /* when the newest request was sent that has ended, answered or handed back */
+    /* when the newest request was sent that has ended, answered or handed back */
+    int64_t ended_boot;
     /* Of the link: */
     uint64_t link; /* its number; one that is down has none of the others */
     bool up;

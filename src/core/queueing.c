@@ -397,8 +397,8 @@ void zkl_in_waiting(struct zkl_step *s)
     if (zkl_pred_is_heard_of(s))
         on_pred_heard_of(s);
     else if (ev->type == ZKL_EV_LINK_UP)
-        zkl_step_list_again(
-            s, "link up"); /* what a watch reports after a reconnect is not the whole truth */
+        /* what a watch reports after a reconnect is not the whole truth */
+        zkl_step_list_again(s, "link up");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on the predecessor's node");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer != ZKL_ANSWER_OK &&

@@ -14,12 +14,11 @@ struct zkl_kind {
      * token, and ends with that hold's session. */
     bool within_hold;
     void (*before_list)(struct zkl_step *s); /* before the step asks for a list */
-    bool (*own_event)(
-        struct zkl_step *s);             /* true: the event was for this kind, and is dealt with */
+    /* true: the event was for this kind, and is dealt with */
+    bool (*own_event)(struct zkl_step *s);
     void (*link_up)(struct zkl_step *s); /* what it knows may be old */
-    void (*on_first_look)(
-        /* a try's list, before it has a node: is another contender in the way? */
-        struct zkl_step *s);
+    /* a try's list, before it has a node: is another contender in the way? */
+    void (*on_first_look)(struct zkl_step *s);
     void (*on_list)(struct zkl_step *s);    /* with its node: grant, wait or start over */
     void (*in_waiting)(struct zkl_step *s); /* each event of that state */
 };

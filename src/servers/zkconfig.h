@@ -7,8 +7,8 @@
 #include "zkserver.h"
 
 struct zkc_plan {
-    struct zks_options
-        options; /* with the defaults filled in; its texts are borrowed, see zkc_make */
+    /* with the defaults filled in; its texts are borrowed, see zkc_make */
+    struct zks_options options;
     char *dir;
     char *cfg_extra;
     char *node_extra[ZKS_NODES_MAX];

@@ -23,8 +23,8 @@ struct seen {
 };
 
 struct look {
-    struct seen
-        *all; /* a lock before those below it; without nodes that are neither a lock nor empty */
+    /* a lock before those below it; without nodes that are neither a lock nor empty */
+    struct seen *all;
     size_t count, room;
 };
 
