@@ -66,8 +66,8 @@ static void step_from_grant_on(struct zkl_step *s)
     case ZKL_CONTENDER_LEAVING:
         zkl_in_leaving(s);
         break;
-    default:                     /* not reached: likewise */
-        assert(!"it has ended"); /* not reached: an ended contender gets no event */
+    default:
+        assert(!"an ended contender gets no event");
     }
 }
 

@@ -167,8 +167,8 @@ static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kin
     case ZKL_DUE_BATCH:
         zkl_batch_settle(core, (struct zkl_batch *)due);
         break;
-    case ZKL_DUE_KINDS: /* not reached: it is their number */
-        break;          /* not reached: likewise */
+    case ZKL_DUE_KINDS:
+        assert(!"the number of the kinds is none");
     }
 }
 

@@ -249,8 +249,8 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_END:
         finish(core, c, action);
         break;
-    default:                                  /* not reached: likewise */
-        assert(!"an action of another kind"); /* not reached: these are all kinds */
+    default:
+        assert(!"these are all kinds of actions");
     }
 }
 

@@ -355,8 +355,8 @@ unsigned zkl_session_step(struct zkl_session *session, const struct zkl_session_
         return stop(&step, ZKL_SESSION_FAILED, ZKL_SA_FAIL, "credential refused");
     case ZKL_SE_CLOSE:
         return stop(&step, ZKL_SESSION_CLOSED, ZKL_SA_CLOSED, "closed");
-    case ZKL_SESSION_EVENT_TYPES: /* not reached: it is their number */
-        break;                    /* not reached: likewise */
+    case ZKL_SESSION_EVENT_TYPES:
+        assert(!"the number of the types is none");
     }
-    return 0; /* not reached: likewise */
+    return 0; /* not reached: each type has returned */
 }
