@@ -10,9 +10,9 @@
  * Returns code. */
 int zkl_fail(int code, const char *what, ...) __attribute__((format(printf, 2, 3)));
 
-/* Note a failure once more, whose detail this is, for the calling thread. */
 /* A plain "no" or "none": the detail is empty. */
 void zkl_fail_none(void);
+/* Note a failure once more, whose detail this is, for the calling thread. */
 void zkl_fail_again(const char *detail);
 
 /* 0, or ZKL_EBADTIMEOUT of that call: ms is not from 0 to ZKL_TIMEOUT_MAX_MS. */

@@ -141,6 +141,8 @@ int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason);
 bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms);
 /* 0 or ZKL_ELOST. Without the mutex. */
 int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
+/* Fails with ZKL_EFULL, and says by what. */
+int zkl_hold_fail_full(const struct zkl_hold *hold);
 
 /* --- mutex.c ------------------------------------------------------------ */
 
@@ -160,21 +162,20 @@ int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *p
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
                    const struct zkl_mutex_options *options, const char *call);
 void zkl_mutex_fini(struct zkl_mutex *mutex);
-/* The common answers of the calls for mutexes and for permits; hold may be NULL, for a wrong
- * request. */
-/* For a hold, or for several as one by the shortest window; NULL: there is none. All report for
- * call. */
+/* The common answers of the calls for mutexes, permits and multi-locks, said for call. These two are
+ * for a hold, or for several as one by the shortest window. */
 bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
-/* What to say behind "not proved": why nothing can be here, or "". */
-const char *zkl_hold_why_unproved(const struct zkl_client *client);
 int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_t window_ms,
                    int64_t need_ms, const char *path, const char *call);
+/* What to say behind "not proved": why nothing can be here, or "". */
+const char *zkl_hold_why_unproved(const struct zkl_client *client);
 /* Sets 0 and NONE until the reason is known; reason may be NULL. */
 static inline void zkl_hold_no_reason(enum zkl_reason *reason)
 {
     if (reason)
         *reason = ZKL_REASON_NONE;
 }
+/* enum zkl_hold_state, or 0 if hold is NULL, for a wrong request; reason may be NULL. */
 int zkl_hold_read_state(const struct zkl_hold *hold, enum zkl_reason *reason);
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
@@ -227,9 +228,6 @@ int zkl_permit_check_release(struct zkl_permit *permit, const char *call);
 struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_hold *only);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
-
-/* Fails with ZKL_EFULL, and says by what. */
-int zkl_hold_fail_full(const struct zkl_hold *hold);
 
 /* --- local_queue.c: threads that have one hold in turn ------------------------- */
 
