@@ -96,9 +96,9 @@ static unsigned start_over(struct step *step, unsigned flags, const char *why)
 /* --- servers that end what they have just begun ------------------------------------------------ */
 
 /* A server of another make can end a session with each request that it does not know, one that
- * stops or starts with each connection, and libzookeeper comes back at once. So the next try waits
- * for a second, then twice as long each time, up to a third of the timeout; and up to a quarter
- * longer, so that clients do not come together. */
+ * stops or starts with each connection, and libzookeeper comes back immediately. So the next try
+ * waits for a second, then twice as long each time, up to a third of the timeout; and up to a
+ * quarter longer, so that clients do not come together. */
 
 static int64_t longest_pause_ns(const struct zkl_session *s)
 {

@@ -23,7 +23,7 @@ static const char *const sequences[STYLES] = {[STYLE_PLAIN] = "",
                                               [STYLE_HOLDER] = "\033[32m",
                                               [STYLE_WARNING] = "\033[33m"};
 
-static char whole[32768]; /* what a terminal shows at once */
+static char whole[32768]; /* what a terminal shows together */
 
 void screen_init(struct screen *screen, FILE *out)
 {
