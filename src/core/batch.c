@@ -134,7 +134,7 @@ void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
         .czxid = reply->czxid,
         .cversion = reply->cversion,
         .calm = is_last_change_ours(core, c, reply),
-        .alone_until_mono_ns = c->machine.lock_request.view->alone_until_mono_ns};
+        .singly_until_mono_ns = c->machine.lock_request.view->singly_until_mono_ns};
 }
 
 /* --- creating ----------------------------------------------------------- */

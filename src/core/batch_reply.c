@@ -81,14 +81,14 @@ static void feed_not_created(struct zkl_core *core, struct zkl_contender *c)
                   (struct zkl_event){.type = ZKL_EV_CREATED, .answer = ZKL_ANSWER_ROLLED_BACK});
 }
 
-/* The writes at its path are sent alone for a while. */
+/* The writes at its path are sent singly for a while. */
 static void blame(const struct zkl_core *core, const struct zkl_batch *batch, size_t part)
 {
     struct zkl_contender *c =
         part < batch->gone_count ? batch->gone[part] : batch->made[part - batch->gone_count];
     if (c)
-        c->machine.lock_request.view->alone_until_mono_ns =
-            core->now.mono_ns + ZKL_GROUP_COMMIT_ALONE_MS * INT64_C(1000000);
+        c->machine.lock_request.view->singly_until_mono_ns =
+            core->now.mono_ns + ZKL_GROUP_COMMIT_SINGLY_MS * INT64_C(1000000);
 }
 
 /* In their order. A member that was stopped meanwhile has no use for a node. */

@@ -287,7 +287,7 @@ struct zkl_contender_machine {
     bool crowded;            /* because ZKL_CACHED_READERS_MAX were */
     int64_t looked_boot;     /* when the last list for that was asked for; */
     /* likewise of the last list that showed no contender, over this link; 0: none has */
-    int64_t alone_boot;
+    int64_t uncontended_boot;
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
     /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool pred_is_exclusive_mutex;

@@ -236,9 +236,9 @@ struct zkl_children_view {
     int32_t cversion; /* its number of changes when it was listed last, */
     uint32_t own;     /* and how many this client has made since, as far as was answered */
     bool calm;        /* when it was listed last, no other client had changed anything */
-    /* A transaction failed by a part at this path: until then its writes are sent alone;
+    /* A transaction failed by a part at this path: until then its writes are sent singly;
      * CLOCK_MONOTONIC. */
-    int64_t alone_until_mono_ns;
+    int64_t singly_until_mono_ns;
 };
 
 /* Creates and deletes of single contenders that wait for others, to go out in one transaction:

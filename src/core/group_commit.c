@@ -110,7 +110,7 @@ static bool may_wait(const struct zkl_core *core, const struct zkl_contender *c)
     bool is_known = !zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2) &&
                     !zkl_opcode_is_unknown(core, ZKL_OPCODE_MULTI);
     return is_at_work && is_known && !request->batch && request->unlisted && request->view &&
-           core->now.mono_ns >= request->view->alone_until_mono_ns;
+           core->now.mono_ns >= request->view->singly_until_mono_ns;
 }
 
 bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *c)

@@ -33,7 +33,7 @@
  *   answered without a Stat, and none has the lock before.
  * - Failure. All or nothing is done (B5). If an answer names the part to blame, all are sent
  *   singly, deletes first, each in the order in which they came, so that it fails its own call
- *   only; and its path's writes are sent alone for ZKL_GROUP_COMMIT_ALONE_MS, so that the next
+ *   only; and its path's writes are sent singly for ZKL_GROUP_COMMIT_SINGLY_MS, so that the next
  *   transaction does not meet it again. A transaction that could not be sent at all names no part:
  *   all are sent singly, and the next one leaves out none.
  * - A lost answer. Each create has a GUID of its own, drawn when it is sent, and the client
@@ -45,7 +45,7 @@
 #include "core.h"
 
 #define ZKL_GROUP_COMMIT_CREDIT 8
-#define ZKL_GROUP_COMMIT_ALONE_MS 10000
+#define ZKL_GROUP_COMMIT_SINGLY_MS 10000
 #define ZKL_GROUP_COMMIT_BYTES_MAX (128 * 1024) /* of one transaction: a server takes 1 MB */
 
 /* --- from feed.c -------------------------------------------------------- */

@@ -145,7 +145,7 @@ static void on_rooted(struct zkl_step *s)
     if (look.against > 0 || s->m->crowded || !look.present || is_near_the_end(s->m))
         contend(s);
     else
-        s->m->alone_boot = s->m->looked_boot;
+        s->m->uncontended_boot = s->m->looked_boot;
 }
 
 /* The contender that came or left may be one that we can be beside. */
@@ -195,7 +195,7 @@ void zkl_in_holding(struct zkl_step *s)
         return;
     switch ((int)s->ev->type) {
     case ZKL_EV_LINK_DOWN:
-        s->m->alone_boot = 0; /* contenders that queue meanwhile are not reported */
+        s->m->uncontended_boot = 0; /* contenders that queue meanwhile are not reported */
         suspect(s, ZKL_REASON_LINK);
         break;
     case ZKL_EV_WINDOW_ENDED:

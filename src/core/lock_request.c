@@ -43,7 +43,7 @@ static void forget_node(struct zkl_step *s)
     s->m->revoked = false;
     s->m->watches_contention = false;
     s->m->contended = false;
-    s->m->looked_boot = s->m->alone_boot = 0;
+    s->m->looked_boot = s->m->uncontended_boot = 0;
     s->m->limit.permits = 0;
     s->m->limit.watched = false;
     s->m->node[0] = '\0';

@@ -64,9 +64,9 @@ static int64_t earlier(int64_t a, int64_t b)
 static int64_t until(const struct zkl_core *core, const struct zkl_read_cache *cache)
 {
     const struct zkl_contender_machine *m = &cache->holder->machine;
-    if (m->alone_boot == 0 || m->suspect)
+    if (m->uncontended_boot == 0 || m->suspect)
         return 0;
-    return earlier(m->alone_boot + part_of_timeout(core, 2), cache->ends_boot);
+    return earlier(m->uncontended_boot + part_of_timeout(core, 2), cache->ends_boot);
 }
 
 /* Why no reader may come in any more; NULL: nothing speaks against it. */

@@ -574,7 +574,7 @@ static void client_init(struct world *w, struct client *c)
     c->core.group_commit.from = w->bounds->scenario->grouped ? 1 : 0;
     /* As if it had locked there alone: the first lock has the watch armed, the next one needs no list. */
     for (int i = 0; i < ROOTS && w->bounds->scenario->grouped; i++)
-        c->alone[i].next_number = w->bounds->scenario->counter;
+        c->unlisted[i].next_number = w->bounds->scenario->counter;
     c->core.tracer = (struct zkl_tracer){note_move, c};
     c->current = open_handle(c);
 }

@@ -219,7 +219,7 @@ static void machine(const struct zkl_contender_machine *m)
     raw(m->lock_request.read_cache != NULL);
     if (m->lock_request.read_cache) {
         boot(m->looked_boot);
-        boot(m->alone_boot);
+        boot(m->uncontended_boot);
     }
 }
 
@@ -474,7 +474,7 @@ static void group(const struct client *c)
                                           << 1);
     for (int i = 0; i < ROOTS && (g->count > 0 || c->core.group_commit.from > 0); i++) {
         own(LINK, c->views[i].link);
-        due_mono(c->views[i].alone_until_mono_ns);
+        due_mono(c->views[i].singly_until_mono_ns);
         zxid(c->views[i].czxid);
         raw(c->views[i].cversion);
         raw(c->views[i].own);
@@ -486,7 +486,7 @@ static void group(const struct client *c)
         batch(&c->core, g->batch);
 }
 
-static void alone(const struct zkl_core *core, const struct zkl_unlisted_grant *a)
+static void unlisted(const struct zkl_core *core, const struct zkl_unlisted_grant *a)
 {
     if (a->next_number == 0 && a->streak == 0 && !a->lock_path.watch && a->live_count == 0 &&
         !a->last && a->row == 0)
@@ -543,7 +543,7 @@ static void core(const struct client *c)
     local_queue(&c->local_queue);
     cache(&c->cache);
     for (int i = 0; i < ROOTS; i++)
-        alone(&c->core, &c->alone[i]);
+        unlisted(&c->core, &c->unlisted[i]);
 }
 
 /* --- the rest of a client ------------------------------------------------- */
@@ -800,7 +800,7 @@ static void collect(const struct world *w)
     d.absolute = w->bounds->scenario->counter != 0;
     d.changes = false;
     for (int i = 0; i < w->owner_count; i++) {
-        d.absolute = d.absolute || w->owners[i].part->alone;
+        d.absolute = d.absolute || w->owners[i].part->unlisted;
         d.changes = d.changes || w->owners[i].part->kind == PART_MULTI;
     }
     raw(w->faults);

@@ -566,8 +566,8 @@ void owner_start(struct owner *o)
         .posted = part->posted,
         .watch_own = part->watch_own,
         .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
-        .unlisted = part->alone ? &c->alone[part->root] : NULL,
-        .view = part->alone ? &c->views[part->root] : NULL};
+        .unlisted = part->unlisted ? &c->unlisted[part->root] : NULL,
+        .view = part->unlisted ? &c->views[part->root] : NULL};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
     case PART_LOCK:
@@ -749,7 +749,7 @@ bool client_keeps(const struct client *c)
 {
     bool keeps = c->local_queue.given != NULL || c->cache.dropped != NULL;
     for (int i = 0; i < c->world->owner_count; i++)
-        keeps = keeps || (c->world->owners[i].client == c && c->world->owners[i].part->alone);
+        keeps = keeps || (c->world->owners[i].client == c && c->world->owners[i].part->unlisted);
     return keeps;
 }
 
@@ -807,7 +807,7 @@ void client_free(struct client *c)
     if (c->cache.dropped)
         zkl_read_cache_close(&c->core, now, &c->cache);
     for (int i = 0; i < ROOTS; i++)
-        zkl_unlisted_end(&c->core, now, &c->alone[i]);
+        zkl_unlisted_end(&c->core, now, &c->unlisted[i]);
 }
 
 void owners_note_deletion(struct world *w, const char *path)

@@ -44,7 +44,7 @@ struct part {
     int count;
     enum zkl_role role;
     int downgrade_from; /* 1 and the number of the owner whose write lock it downgrades; 0: none */
-    bool try_only, try_sync, posted, watch_own, alone;
+    bool try_only, try_sync, posted, watch_own, unlisted;
     int leases; /* a multiple of the scenario's lease; 0: none */
     enum zkl_request_kind query;
 };
@@ -148,7 +148,7 @@ struct client {
     struct zkl_group group;
     struct zkl_group_member members[MEMBERS];
     struct zkl_children_view views[ROOTS];
-    struct zkl_unlisted_grant alone[ROOTS];
+    struct zkl_unlisted_grant unlisted[ROOTS];
     struct zkl_semaphore_view view;
     struct zkl_local_queue local_queue;
     struct zkl_read_cache cache;

@@ -38,7 +38,7 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
         (struct zkl_lock_request){.lock_path = root_paths[root],
                                   .data = "owner",
                                   .view = &p->views[root],
-                                  .unlisted = root == RW_ROOT ? NULL : &p->alone[root],
+                                  .unlisted = root == RW_ROOT ? NULL : &p->unlisted[root],
                                   .try_only = try_only,
                                   .watch_own = chance(w, 3),
                                   .posted = chance(w, 4),

@@ -141,7 +141,7 @@ static void start(struct guest *guest)
     guest->turn.lock_request =
         (struct zkl_lock_request){.lock_path = root_paths[w->local_queue_root],
                                   .data = "owner",
-                                  .unlisted = &p->alone[w->local_queue_root],
+                                  .unlisted = &p->unlisted[w->local_queue_root],
                                   .try_only = chance(w, 6),
                                   .try_behind_retained = chance(w, 2),
                                   .watch_own = chance(w, 4),

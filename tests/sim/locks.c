@@ -212,7 +212,7 @@ static void start(struct app *app)
     lock_request.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
     choose_role(app, &lock_request);
     if (lock_request.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
-        lock_request.unlisted = &p->alone[app->root];
+        lock_request.unlisted = &p->unlisted[app->root];
     lock_request.view = &p->views[app->root];
     if (lock_request.try_only)
         happened(w, SIM_TRY);
@@ -300,7 +300,7 @@ void locks_run(struct proc *p)
         run(&p->apps[i]);
     for (int i = 0; i <= ROOTS; i++) {
         bool done = p->world->healing || chance(p->world, 100);
-        if (done && !is_used(p, &p->alone[i]))
-            give_up(p, &p->alone[i]);
+        if (done && !is_used(p, &p->unlisted[i]))
+            give_up(p, &p->unlisted[i]);
     }
 }

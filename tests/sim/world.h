@@ -135,7 +135,7 @@ struct proc {
     struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */
     struct zkl_children_view views[ROOTS + 1];
-    struct zkl_unlisted_grant alone[ROOTS + 1];
+    struct zkl_unlisted_grant unlisted[ROOTS + 1];
     struct question questions[QUESTIONS];
     struct zkl_local_queue local_queue;
     struct guest guests[GUESTS];

@@ -305,9 +305,9 @@ void script_lock(struct script *s, const char *root)
     script_acquire(s, (struct zkl_lock_request){.lock_path = root});
 }
 
-void script_lock_alone(struct script *s, const char *root)
+void script_lock_unlisted(struct script *s, const char *root)
 {
-    script_acquire(s, (struct zkl_lock_request){.lock_path = root, .unlisted = &s->alone});
+    script_acquire(s, (struct zkl_lock_request){.lock_path = root, .unlisted = &s->unlisted});
 }
 
 void script_try(struct script *s, const char *root, bool sync)

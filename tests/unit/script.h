@@ -58,8 +58,8 @@ struct script {
     int refusals;                              /* how many times one was refused */
     struct zkl_contender contenders[SCRIPT_CONTENDERS];
     bool live[SCRIPT_CONTENDERS];
-    int lost[SCRIPT_CONTENDERS];     /* how often each heard LOST */
-    struct zkl_unlisted_grant alone; /* of the path of script_lock_alone */
+    int lost[SCRIPT_CONTENDERS];        /* how often each heard LOST */
+    struct zkl_unlisted_grant unlisted; /* of the path of script_lock_unlisted */
     struct zkl_query queries[SCRIPT_QUERIES];
     int asked;
 };
@@ -83,7 +83,7 @@ void script_lock_watched(struct script *s,
 void script_read(struct script *s, const char *root);
 void script_write(struct script *s, const char *root);
 /* May be granted by its number: always of the same path. */
-void script_lock_alone(struct script *s, const char *root);
+void script_lock_unlisted(struct script *s, const char *root);
 void script_stop(struct script *s, int number, int code);
 void script_unlock(struct script *s, int number);
 void script_abandon(struct script *s, int number);

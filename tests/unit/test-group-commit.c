@@ -16,7 +16,7 @@
 #define NEXT (CYCLES + 1)
 
 static char paths[PATHS][16];
-static struct zkl_unlisted_grant alone[PATHS];
+static struct zkl_unlisted_grant unlisted[PATHS];
 static struct zkl_children_view views[PATHS];
 
 static enum zkl_contender_state state_of(struct script *s, int number)
@@ -40,7 +40,7 @@ static void answer_list_of(struct script *s, const char *path, struct zkl_reply 
 static int lock_with(struct script *s, int path, struct zkl_lock_request lock_request)
 {
     lock_request.lock_path = paths[path];
-    lock_request.unlisted = &alone[path];
+    lock_request.unlisted = &unlisted[path];
     lock_request.view = &views[path];
     script_acquire(s, lock_request);
     return (int)s->core.last_number;
@@ -66,7 +66,7 @@ static void have(struct script *s, int number, int32_t sequence)
 static struct script *alone_at(int count)
 {
     struct script *s = script_connected();
-    memset(alone, 0, sizeof alone);
+    memset(unlisted, 0, sizeof unlisted);
     memset(views, 0, sizeof views);
     s->core.unlisted_from = 2;
     s->core.group_commit.from = ZKL_GROUP_COMMIT_FROM;
@@ -234,10 +234,10 @@ static void never_two_creates_of_one_path(void **state)
     crowd(s, 4);
     lock(s, 0);
     lock(s, 1);
-    alone[0].live_count = 0; /* as if no contender were there */
+    unlisted[0].live_count = 0; /* as if no contender were there */
     script_forget(s);
     lock(s, 0);
-    alone[0].live_count = 2;
+    unlisted[0].live_count = 2;
     assert_true(script_has(s, "  > create /p0/G11-\n  > create /p0/G12-\n"));
     assert_int_equal(s->core.group_commit.held, 1);
     end(s);
@@ -253,7 +253,7 @@ static void who_waits_at_a_path_goes_before_who_comes(void **state)
     crowd(s, 4);
     script_unlock(s, held);
     assert_int_equal(s->core.group_commit.held, 1);
-    alone[0].streak = 0; /* a list is needed */
+    unlisted[0].streak = 0; /* a list is needed */
     lock(s, 0);
     assert_true(script_has(s, "  > delete /p0/G7-0000000004\n"
                               "  > create /p0/G12-\n  > list /p0\n"));
@@ -347,7 +347,7 @@ static void an_unlock_and_the_next_lock_go_together(void **state)
     assert_int_equal(s->core.group_commit.held, 2);
     one_is_answered(s);
     assert_true(script_has(s, "  > create all /p0/G4-0000000004 /p0/G9-\n"));
-    alone[0].next_number = NEXT + 1;
+    unlisted[0].next_number = NEXT + 1;
     made(s, 1, 1, &next);
     script_statted(s, SCRIPT_SESSION, 700);
     assert_true(script_has(s, "granted 700"));
@@ -477,8 +477,8 @@ static void who_is_to_blame_goes_alone(void **state)
     assert_true(script_has(s, "  > create /p0/"));
     lock(s, 2);
     assert_int_equal(s->core.group_commit.held, 1);
-    assert_true(views[0].alone_until_mono_ns ==
-                s->core.now.mono_ns + ZKL_GROUP_COMMIT_ALONE_MS * INT64_C(1000000));
+    assert_true(views[0].singly_until_mono_ns ==
+                s->core.now.mono_ns + ZKL_GROUP_COMMIT_SINGLY_MS * INT64_C(1000000));
     end(s);
 }
 
@@ -512,7 +512,7 @@ static void after_a_while_it_waits_again(void **state)
     struct script *s = alone_at(1);
     (void)state;
     crowd(s, 4);
-    views[0].alone_until_mono_ns = s->core.now.mono_ns;
+    views[0].singly_until_mono_ns = s->core.now.mono_ns;
     lock(s, 0);
     assert_int_equal(s->core.group_commit.held, 1);
     end(s);
@@ -537,8 +537,8 @@ static void a_node_that_is_gone_keeps_nobody(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
     assert_true(script_has(s, "released OK\n"));
     assert_true(script_has(s, "released ELOST\n"));
-    assert_true(views[1].alone_until_mono_ns > s->core.now.mono_ns);
-    assert_false(views[0].alone_until_mono_ns > s->core.now.mono_ns);
+    assert_true(views[1].singly_until_mono_ns > s->core.now.mono_ns);
+    assert_false(views[0].singly_until_mono_ns > s->core.now.mono_ns);
     end(s);
 }
 
@@ -586,7 +586,7 @@ static void a_refusal_blames_nobody(void **state)
         one_is_answered(s);
         assert_int_equal(out(s, ZKL_REQ_DELETE), 2);
         for (int path = 0; path < 3; path++)
-            assert_true(views[path].alone_until_mono_ns == 0);
+            assert_true(views[path].singly_until_mono_ns == 0);
         end(s);
     }
 }
@@ -676,7 +676,8 @@ static void what_becomes_known_late_is_nobodys_neighbour(void **state)
     assert_int_not_equal(state_of(s, third), ZKL_CONTENDER_WAITING);
     script_statted(s, SCRIPT_SESSION, 500);
     assert_int_equal(state_of(s, numbers[0]), ZKL_CONTENDER_HOLDING);
-    alone[0].row = s->core.unlisted_from; /* as if all had been in a row: the number must decide */
+    unlisted[0].row =
+        s->core.unlisted_from; /* as if all had been in a row: the number must decide */
     int fourth = lock(s, 0);
     script_created(s, NEXT + 2);
     assert_int_not_equal(state_of(s, fourth), ZKL_CONTENDER_WAITING);
@@ -798,9 +799,9 @@ static void a_look_at_the_path_does_not_forgive(void **state)
     (void)state;
     int held = hold_at(s, 0);
     int64_t until = s->core.now.mono_ns + 1000;
-    views[0].alone_until_mono_ns = until;
+    views[0].singly_until_mono_ns = until;
     zkl_batch_look_at(&s->core, script_contender(s, held), &(struct zkl_reply){.czxid = 5});
-    assert_int_equal(views[0].alone_until_mono_ns, until);
+    assert_int_equal(views[0].singly_until_mono_ns, until);
     end(s);
 }
 

@@ -15,7 +15,7 @@
 static struct zkl_group group;
 static struct zkl_group_member members[MEMBERS];
 
-static struct zkl_unlisted_grant *alone; /* of their paths; NULL: none is given */
+static struct zkl_unlisted_grant *unlisted; /* of their paths; NULL: none is given */
 
 /* The script's first contenders, at /a, /b, ...; views of these paths, or NULL. */
 static void begin_with_views(struct script *s, size_t count, struct zkl_children_view *views)
@@ -28,7 +28,7 @@ static void begin_with_views(struct script *s, size_t count, struct zkl_children
                                       .lock_request = {.lock_path = roots[i],
                                                        .data = "us",
                                                        .view = views ? &views[i] : NULL,
-                                                       .unlisted = alone ? &alone[i] : NULL}};
+                                                       .unlisted = unlisted ? &unlisted[i] : NULL}};
         s->live[i] = true;
     }
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
@@ -304,7 +304,7 @@ static struct script *two_alone(void)
     memset(paths, 0, sizeof paths);
     views[0] = (struct zkl_children_view){
         .link = s->core.link, .czxid = 5, .cversion = 10, .own = 1, .calm = true};
-    alone = paths;
+    unlisted = paths;
     make_two(s, "0000000001", "0000000001", 12);
     unmake_two(s);
     make_two(s, "0000000002", "0000000002", 14);
@@ -318,10 +318,10 @@ static struct script *two_alone(void)
 static void end_two(struct script *s)
 {
     for (int i = 0; i < 2; i++) {
-        zkl_unlisted_end(&s->core, s->core.now, &alone[i]);
+        zkl_unlisted_end(&s->core, s->core.now, &unlisted[i]);
         script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     }
-    alone = NULL;
+    unlisted = NULL;
     script_free(s);
 }
 

@@ -34,13 +34,13 @@ static struct script *row(void)
 {
     struct script *s = script_connected();
     s->core.unlisted_from = 2;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 1);
     script_listed(s, "1:1");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 2);
     script_listed(s, "1:1 2:2");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 3);
     script_listed(s, "1:1 2:2 3:3");
     all_armed(s);
@@ -64,8 +64,8 @@ static void end(struct script *s)
         else if (s->live[i - 1])
             script_stop(s, i, ZKL_ECANCELED);
     }
-    assert_int_equal(s->alone.live_count, 0);
-    assert_null(s->alone.last);
+    assert_int_equal(s->unlisted.live_count, 0);
+    assert_null(s->unlisted.last);
     script_free(s);
 }
 
@@ -89,9 +89,9 @@ static void no_list_is_sent(void **state)
 {
     struct script *s = row();
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 5);
     script_expect(s, "[     0] #4 NEW -> QUEUEING: started\n"
                      "  > create /r/G4-\n"
@@ -124,7 +124,7 @@ static void one_request_hands_over(void **state)
     struct script *s = row();
     (void)state;
     for (int i = 4; i <= 6; i++) {
-        script_lock_alone(s, "/r");
+        script_lock_unlisted(s, "/r");
         script_created(s, i);
     }
     all_armed(s);
@@ -142,14 +142,14 @@ static void who_left_is_not_counted(void **state)
     struct script *s = row();
     (void)state;
     for (int i = 4; i <= 5; i++) {
-        script_lock_alone(s, "/r");
+        script_lock_unlisted(s, "/r");
         script_created(s, i);
     }
     all_armed(s);
     hands_over(s, 2, "/r/G2-0000000002");
     hands_over(s, 3, "/r/G3-0000000003");
     assert_int_equal(zkl_place_of(script_contender(s, 5)).before, 3);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 6);
     waits(s, 6, 2);
     end(s);
@@ -162,11 +162,11 @@ static void another_number_is_listed(void **state)
     (void)state;
     for (int32_t number = 3; number <= 5; number += 2) {
         struct script *s = row();
-        script_lock_alone(s, "/r");
+        script_lock_unlisted(s, "/r");
         script_created(s, number);
         asks_for_a_list(s, 4);
         script_forget(s);
-        script_lock_alone(s, "/r");
+        script_lock_unlisted(s, "/r");
         assert_true(script_has(s, "  > list /r\n"));
         end(s);
     }
@@ -178,7 +178,7 @@ static void a_path_made_anew_is_listed(void **state)
 {
     struct script *s = row();
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NONODE);
     asks_for_a_list(s, 4);
@@ -186,10 +186,10 @@ static void a_path_made_anew_is_listed(void **state)
 
     s = script_connected();
     s->core.unlisted_from = 0;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 1);
     script_listed(s, "1:1");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 2);
     waits(s, 2, 1);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NONODE);
@@ -205,10 +205,10 @@ static void the_next_in_line_is_granted_by_the_event(void **state)
     struct script *s = script_connected();
     (void)state;
     s->core.unlisted_from = 0;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 1);
     script_listed(s, "1:1");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 2);
     armed(s);
     script_fired(s, "/r/G1-0000000001", ZKL_FIRED_DELETED);
@@ -229,15 +229,15 @@ static void a_new_link_lists(void **state)
     script_listed(s, "2:2 3:3");
     assert_int_equal(state_of(s, 3), ZKL_CONTENDER_WAITING);
     script_forget(s);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     assert_true(script_has(s, "  > list /r\n"));
     script_created(s, 4);
     assert_int_equal(state_of(s, 4), ZKL_CONTENDER_QUEUEING);
-    assert_int_equal(s->alone.row, 0);
+    assert_int_equal(s->unlisted.row, 0);
     end(s);
 
     s = row();
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     script_down(s);
     script_forget(s);
@@ -256,7 +256,7 @@ static void the_one_before_has_to_stand(void **state)
 {
     struct script *s = row();
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_stop(s, 3, ZKL_ECANCELED);
     script_created(s, 4);
     asks_for_a_list(s, 4);
@@ -266,12 +266,12 @@ static void the_one_before_has_to_stand(void **state)
     script_stop(s, 3, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_forget(s);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     assert_true(script_has(s, "  > list /r\n"));
     end(s);
 
     s = row();
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_fired(s, "/r/G2-0000000002", ZKL_FIRED_OTHER);
     assert_int_equal(state_of(s, 3), ZKL_CONTENDER_LISTING);
     script_created(s, 4);
@@ -285,7 +285,7 @@ static void another_session_begins_anew(void **state)
 {
     struct script *s = row();
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     waits(s, 4, 2);
     script_event(s, ZKL_SE_EXPIRED);
@@ -304,7 +304,7 @@ static void a_list_that_is_out_decides(void **state)
     struct script *s = row();
     (void)state;
     s->core.unlisted_from = 3;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     assert_true(script_has(s, "  > list /r\n"));
     script_created(s, 4);
     assert_int_equal(state_of(s, 4), ZKL_CONTENDER_QUEUEING);
@@ -326,7 +326,7 @@ static void others_list(void **state)
 
     s = row();
     struct zkl_lock_request request = {
-        .lock_path = "/r", .data = "us", .unlisted = &s->alone, .try_only = true};
+        .lock_path = "/r", .data = "us", .unlisted = &s->unlisted, .try_only = true};
     s->live[3] = true;
     zkl_core_acquire(&s->core, s->core.now, &s->contenders[3], &request);
     script_listed(s, "");
@@ -343,10 +343,10 @@ static void an_exhausted_number_is_none(void **state)
     const int32_t last = INT32_MAX - (1 << 20);
     (void)state;
     s->core.unlisted_from = 0;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, last);
     script_listed(s, "1:2146435071");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, last + 1);
     assert_int_equal(state_of(s, 1), ZKL_CONTENDER_HOLDING);
     assert_int_equal(state_of(s, 2), ZKL_CONTENDER_EXHAUSTED);

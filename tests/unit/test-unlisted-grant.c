@@ -46,7 +46,7 @@ static struct script *three_in_a_row(bool armed)
     struct script *s = script_connected();
     s->core.unlisted_from = 2;
     for (int i = 1; i <= 3; i++) {
-        script_lock_alone(s, "/r");
+        script_lock_unlisted(s, "/r");
         have(s, i, i);
         if (i == 3 && armed)
             script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
@@ -70,7 +70,7 @@ static void end(struct script *s)
         else if (s->live[i - 1])
             script_stop(s, i, ZKL_ECANCELED);
     }
-    assert_int_equal(s->alone.live_count, 0);
+    assert_int_equal(s->unlisted.live_count, 0);
     script_free(s);
 }
 
@@ -91,12 +91,12 @@ static void the_next_number_is_granted_at_once(void **state)
     (void)state;
     s->core.unlisted_from = 2;
     for (int i = 1; i <= 2; i++) {
-        script_lock_alone(s, "/r");
+        script_lock_unlisted(s, "/r");
         have(s, i, i);
         leave(s, i);
     }
     script_forget(s);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     have(s, 3, 3);
     script_expect(s, "[     0] #3 NEW -> QUEUEING: started\n"
                      "  > create /r/G3-\n"
@@ -107,7 +107,7 @@ static void the_next_number_is_granted_at_once(void **state)
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     leave(s, 3);
     script_forget(s);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     script_expect(s, "[     0] #4 NEW -> QUEUEING: started\n"
                      "  > create /r/G4-\n"
@@ -126,14 +126,14 @@ static void a_busy_client_sends_no_list(void **state)
     struct script *s = alone();
     (void)state;
     script_lock(s, "/q");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     assert_false(script_has(s, "> list /r\n"));
     script_created(s, 1); /* of /q */
     script_created(s, 4);
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
     script_contender(s, 5)->machine.lock_request.posted = true;
     script_unlock(s, 5);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_created(s, 5);
     assert_int_equal(state_of(s, 6), ZKL_CONTENDER_HOLDING);
@@ -147,11 +147,11 @@ static void behind_another_thread_a_list_is_sent(void **state)
 {
     struct script *s = alone();
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     script_lock(s, "/q");
     script_forget(s);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     assert_true(script_has(s, "> list /r\n"));
     end(s);
 }
@@ -163,7 +163,7 @@ static void who_comes_between_is_seen(void **state)
     struct script *s = alone();
     (void)state;
     script_lock(s, "/q");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 1);
     script_created(s, 5);
     assert_true(script_has(s, "#5 QUEUEING -> LISTING: not listed yet\n  > list /r\n"));
@@ -173,7 +173,7 @@ static void who_comes_between_is_seen(void **state)
     leave(s, 5);
     script_forget(s);
     script_lock(s, "/q");
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     assert_true(script_has(s, "> list /r\n"));
     end(s);
 }
@@ -184,7 +184,7 @@ static void a_path_made_anew_is_listed(void **state)
 {
     struct script *s = alone();
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_fired(s, "/r", ZKL_FIRED_DELETED);
     is_not_granted(s);
     end(s);
@@ -197,10 +197,10 @@ static void the_watch_has_to_stand_before_the_delete(void **state)
     struct script *s = three_in_a_row(false);
     (void)state;
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     is_not_granted(s);
     leave(s, 4);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 5); /* by now it does */
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
     end(s);
@@ -212,13 +212,13 @@ static void another_watch_is_none(void **state)
     (void)state;
     s->core.unlisted_from = 0;
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* a new one */
     script_stop(s, 4, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(s->alone.next_number, 4);
-    script_lock_alone(s, "/r");
+    assert_int_equal(s->unlisted.next_number, 4);
+    script_lock_unlisted(s, "/r");
     script_created(s, 4); /* of a path made anew in between */
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
     end(s);
@@ -229,7 +229,7 @@ static void one_watch_is_asked_for(void **state)
 {
     struct script *s = three_in_a_row(false);
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     is_not_granted(s);
     assert_false(script_has(s, "  > watch /r\n"));
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
@@ -244,7 +244,7 @@ static void a_new_link_needs_a_new_watch(void **state)
     (void)state;
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     assert_true(script_has(s, "> unwatch /r\n  > watch /r\n"));
     assert_int_equal(state_of(s, 4), ZKL_CONTENDER_QUEUEING);
@@ -252,7 +252,7 @@ static void a_new_link_needs_a_new_watch(void **state)
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     leave(s, 4);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 5);
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
     end(s);
@@ -264,17 +264,17 @@ static void only_an_unlock_vouches(void **state)
 {
     struct script *s = alone();
     (void)state;
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     script_unlock(s, 4);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
-    assert_int_equal(s->alone.next_number, 4);
-    script_lock_alone(s, "/r");
+    assert_int_equal(s->unlisted.next_number, 4);
+    script_lock_unlisted(s, "/r");
     script_created(s, 5);
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
     script_stop(s, 5, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(s->alone.next_number, 4);
+    assert_int_equal(s->unlisted.next_number, 4);
     end(s);
 }
 
@@ -285,7 +285,7 @@ static void a_refused_watch_is_not_asked_for_each_time(void **state)
     (void)state;
     s->core.unlisted_from = 2;
     for (int i = 1; i <= 6; i++) {
-        script_lock_alone(s, "/r");
+        script_lock_unlisted(s, "/r");
         have(s, i, i);
         if (i == 3 || i == 5)
             script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NOAUTH);
@@ -305,7 +305,7 @@ static void paths_leave_room_to_waiters(void **state)
         s->core.unlisted_from = 1;
         s->core.watch_bytes_max = 8 * (4 + strlen("/r") - less);
         for (int i = 1; i <= 2; i++) {
-            script_lock_alone(s, "/r");
+            script_lock_unlisted(s, "/r");
             have(s, i, i);
             assert_true(is_waited_for(s, ZKL_REQ_WATCH) == (i == 2 && less == 0));
             if (is_waited_for(s, ZKL_REQ_WATCH))
@@ -321,11 +321,11 @@ static void a_path_given_up_is_watched_no_more(void **state)
 {
     struct script *s = alone();
     (void)state;
-    zkl_unlisted_end(&s->core, s->core.now, &s->alone);
+    zkl_unlisted_end(&s->core, s->core.now, &s->unlisted);
     script_expect(s, "  > unwatch /r\n");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     assert_int_equal(s->core.watch_bytes, 0);
-    zkl_unlisted_end(&s->core, s->core.now, &s->alone);
+    zkl_unlisted_end(&s->core, s->core.now, &s->unlisted);
     script_expect(s, "");
     end(s);
 }
@@ -336,7 +336,7 @@ static void its_create_proves_the_session(void **state)
     struct script *s = alone();
     (void)state;
     script_at(s, SCRIPT_TIMEOUT_MS * 2 / 3);
-    script_lock_alone(s, "/r");
+    script_lock_unlisted(s, "/r");
     script_created(s, 4);
     assert_int_equal(state_of(s, 4), ZKL_CONTENDER_HOLDING);
     end(s);
