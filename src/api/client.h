@@ -25,7 +25,7 @@ struct zkl_lock_path {
 };
 
 #define ZKL_OWNER_MAX ZKL_OWNER_TEXT_MAX
-#define ZKL_ROOT_BUCKETS 256
+#define ZKL_LOCK_PATH_BUCKETS 256
 #define ZKL_STATES_QUEUED 32
 
 /* A cancel object that waits of this client use. */
@@ -59,7 +59,7 @@ struct zkl_client {
     _Atomic(struct zkl_hold *) spare_holds[ZKL_SPARE_HOLDS];
 
     /* All below: under the driver's mutex. */
-    struct zkl_lock_path *lock_paths[ZKL_ROOT_BUCKETS];
+    struct zkl_lock_path *lock_paths[ZKL_LOCK_PATH_BUCKETS];
     struct zkl_hold *waiting;           /* calls that wait for a grant, for cancel objects */
     struct zkl_query_wait *query_waits; /* calls that wait for answers */
     struct zkl_ops ops;
@@ -74,7 +74,7 @@ struct zkl_client {
     size_t state_count;
 
     struct zkl_log log;
-    struct zkl_lock_metrics counts; /* what no root counts, or any more */
+    struct zkl_lock_metrics counts; /* what no lock path counts, or any more */
     uint64_t links, links_lost, expiries;
 };
 
@@ -116,7 +116,7 @@ struct zkl_rwlock {
 
 /* Or a mutex made of one, whose handle is base: that has a kind then. */
 struct zkl_semaphore {
-    struct zkl_mutex base;             /* its root is <path>/leases, its holds are permits */
+    struct zkl_mutex base;             /* its lock path is <path>/leases, its holds are permits */
     struct zkl_lock_path *path, *gate; /* the gate's is <path>/locks */
     /* under the driver's mutex */
     struct zkl_semaphore_view view;

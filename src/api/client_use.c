@@ -40,7 +40,7 @@ void zkl_client_unref(struct zkl_client *client)
 
 static struct zkl_lock_path **lock_path_bucket(struct zkl_client *client, const char *path)
 {
-    return &client->lock_paths[zkl_text_hash(path) % ZKL_ROOT_BUCKETS];
+    return &client->lock_paths[zkl_text_hash(path) % ZKL_LOCK_PATH_BUCKETS];
 }
 
 static struct zkl_lock_path *new_lock_path(struct zkl_lock_path **bucket, const char *path)

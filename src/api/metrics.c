@@ -26,7 +26,7 @@ static void look_at_waiter(const struct zkl_hold *hold, struct zkl_lock_metrics 
         m->queue_before = machine->before;
 }
 
-/* root NULL: all paths. */
+/* lock_path NULL: all of them. */
 static void look_at_waiters(const struct zkl_client *client, const struct zkl_lock_path *lock_path,
                             struct zkl_lock_metrics *m)
 {
@@ -58,7 +58,7 @@ static uint64_t count_leaving(const struct zkl_core *core)
 static void read_locks(struct zkl_client *client, struct zkl_lock_metrics *m)
 {
     *m = client->counts;
-    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+    for (size_t i = 0; i < ZKL_LOCK_PATH_BUCKETS; i++) {
         for (const struct zkl_lock_path *lock_path = client->lock_paths[i]; lock_path;
              lock_path = lock_path->next) {
             if (lock_path->counts)
@@ -128,7 +128,7 @@ static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
 static size_t count_paths(const struct zkl_client *client)
 {
     size_t count = 0;
-    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+    for (size_t i = 0; i < ZKL_LOCK_PATH_BUCKETS; i++) {
         for (const struct zkl_lock_path *lock_path = client->lock_paths[i]; lock_path;
              lock_path = lock_path->next)
             count += lock_path->counts != NULL;
@@ -138,7 +138,7 @@ static size_t count_paths(const struct zkl_client *client)
 
 static void read_paths(struct zkl_client *client, struct zkl_snapshot *snapshot)
 {
-    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+    for (size_t i = 0; i < ZKL_LOCK_PATH_BUCKETS; i++) {
         for (struct zkl_lock_path *lock_path = client->lock_paths[i]; lock_path;
              lock_path = lock_path->next) {
             if (!lock_path->counts)

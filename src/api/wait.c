@@ -560,7 +560,7 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
 }
 
 /* The first member of a group is notified for the others. */
-static void take_roots(struct zkl_hold *hold)
+static void take_lock_paths(struct zkl_hold *hold)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
         take_lock_path(hold_at(hold, i));
@@ -582,7 +582,7 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
                                   .deadline = bounded_deadline(client->driver, wait, now_ns),
                                   .stage = ZKL_ACQ_BEGINS};
     if (!hold->request)
-        take_roots(hold);
+        take_lock_paths(hold);
     int rc = wait->cancel ? zkl_cancel_use(client, wait->cancel) : 0;
     if (rc == 0)
         enter_wait(hold, wait->cancel, now_ns);

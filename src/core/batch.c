@@ -191,7 +191,7 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
     c->batch_wants_list = false;
 }
 
-/* The member before the ith one that sends, and waits for, a list of the same root, or NULL. */
+/* The member before the ith one that sends, and waits for, a list of the same path, or NULL. */
 static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
 {
     const char *lock_path = batch->made[i]->machine.lock_request.lock_path;
@@ -204,7 +204,7 @@ static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
     return NULL;
 }
 
-/* One for each root where a list is waited for; of the first one's also to see how calm it is. */
+/* One for each path where a list is waited for; of the first one's also to see how calm it is. */
 static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
 {
     for (size_t i = 0; i < batch->made_count; i++) {
@@ -290,7 +290,7 @@ void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch)
 }
 
 /* The answer names the nodes but not their zxid, which they all share: query one of them. The
- * lists, one for each root, are sent along. */
+ * lists, one for each lock path, are sent along. */
 void zkl_batch_ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch)
 {
     char path[ZKL_NODE_PATH_MAX + 1];

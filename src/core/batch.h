@@ -79,7 +79,7 @@ void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
 /* Without another list: those who share one first. */
 void zkl_batch_forget_lists(struct zkl_core *core, struct zkl_batch *batch);
 /* The answer names the nodes but not their zxid, which they all share: query one of them. The
- * lists, one for each root, are sent along. */
+ * lists, one for each lock path, are sent along. */
 void zkl_batch_ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch);
 void zkl_batch_delete_singly(struct zkl_core *core, struct zkl_batch *batch);
 

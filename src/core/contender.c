@@ -76,7 +76,7 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
 {
     struct zkl_step s = {m, zkl_kind_of(m), event, actions, tracer};
     actions->count = 0;
-    if (event->type == ZKL_EV_LISTED || event->type == ZKL_EV_ROOTED)
+    if (event->type == ZKL_EV_LISTED || event->type == ZKL_EV_LOCK_PATH_LISTED)
         m->list_out = false;
     if (event->type == ZKL_EV_STATTED)
         m->stat_out = false;

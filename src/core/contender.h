@@ -50,13 +50,13 @@ enum zkl_contender_state {
     ZKL_CONTENDER_NEW,
     ZKL_CONTENDER_PARKED,     /* nothing on the server; waits for the link */
     ZKL_CONTENDER_LOOKING,    /* a try's first read is out */
-    ZKL_CONTENDER_MAKING,     /* the root is being made */
+    ZKL_CONTENDER_MAKING,     /* the lock path is being made */
     ZKL_CONTENDER_QUEUEING,   /* the create is out, and the list if one follows */
     ZKL_CONTENDER_RECOVERING, /* the create's outcome is unknown */
     ZKL_CONTENDER_LISTING,    /* our node exists; a list is out or waits for the link */
     ZKL_CONTENDER_WAITING,    /* behind a predecessor */
     ZKL_CONTENDER_CONFIRMING, /* first, but the window is empty: waits for an answered heartbeat */
-    ZKL_CONTENDER_EXHAUSTED,  /* the counter is used up: waits for a new root */
+    ZKL_CONTENDER_EXHAUSTED,  /* the counter is used up: waits for a new lock path */
     ZKL_CONTENDER_HOLDING,
     ZKL_CONTENDER_LOSTHOLD,  /* was HOLDING; the owner has not unlocked yet */
     ZKL_CONTENDER_RELEASING, /* the owner waits for the delete's answer */
@@ -70,14 +70,14 @@ enum zkl_event_type {
     ZKL_EV_LINK_UP,
     ZKL_EV_LINK_DOWN,
     ZKL_EV_EXPIRED,
-    ZKL_EV_MADE,    /* answer */
-    ZKL_EV_CREATED, /* answer, name, czxid */
-    ZKL_EV_LISTED,  /* answer, children */
-    ZKL_EV_ROOTED,  /* answer, children, czxid (the root's): answer to LIST_ROOT */
-    ZKL_EV_STATTED, /* answer, session (the node's), czxid */
-    ZKL_EV_RENEWED, /* answer */
-    ZKL_EV_DELETED, /* answer */
-    ZKL_EV_WATCHED, /* answer: of the watch on the predecessor */
+    ZKL_EV_MADE,             /* answer */
+    ZKL_EV_CREATED,          /* answer, name, czxid */
+    ZKL_EV_LISTED,           /* answer, children */
+    ZKL_EV_LOCK_PATH_LISTED, /* answer, children, czxid (the path's) */
+    ZKL_EV_STATTED,          /* answer, session (the node's), czxid */
+    ZKL_EV_RENEWED,          /* answer */
+    ZKL_EV_DELETED,          /* answer */
+    ZKL_EV_WATCHED,          /* answer: of the watch on the predecessor */
     ZKL_EV_PRED_FIRED,
     ZKL_EV_OWN_DELETED,
     ZKL_EV_OWN_CHANGED,
@@ -91,7 +91,7 @@ enum zkl_event_type {
     ZKL_EV_WINDOW_ENDED,
     ZKL_EV_LEASE_ENDED, /* of some contender: each looks at its own */
     ZKL_EV_REVOKED,     /* our node's data asks us to release the lock */
-    ZKL_EV_LIMIT,       /* answer, data, version: of a semaphore's root */
+    ZKL_EV_LIMIT,       /* answer, data, version: of a semaphore's lock path */
     ZKL_EV_LIMIT_SET,   /* answer */
     ZKL_EV_LIMIT_FIRED, /* that data changed */
     ZKL_EV_STOP,        /* code: ZKL_ETIMEDOUT, ZKL_ECANCELED, ZKL_ECLOSED */
@@ -146,23 +146,23 @@ struct zkl_event {
 };
 
 enum zkl_action_type {
-    ZKL_DO_MAKE,         /* the first make_length bytes of the root's path */
+    ZKL_DO_MAKE,         /* the first make_length bytes of the lock path */
     ZKL_DO_CREATE,       /* under a new GUID */
     ZKL_DO_CREATE_UNDER, /* likewise, with the write node's number, if that node is there */
     ZKL_DO_LIST,
     ZKL_DO_SYNC,
     ZKL_DO_BARRIER, /* a quorum write: what is read behind it shows all that was committed before */
-    ZKL_DO_LIST_LOCK_PATH, /* with the root's czxid, and a child watch on it */
+    ZKL_DO_LIST_LOCK_PATH, /* with the path's czxid, and a child watch on it */
     ZKL_DO_STAT,
-    ZKL_DO_RENEW,       /* delete the empty root and make it again */
+    ZKL_DO_RENEW,       /* delete the empty lock path and make it again */
     ZKL_DO_EXPECT_LATE, /* the create that no list showed may be carried out yet */
-    ZKL_DO_REVOKE,      /* name: a child of the root; request its release */
+    ZKL_DO_REVOKE,      /* name: a child of the path; request its release */
     ZKL_DO_DELETE,
     ZKL_DO_FORGET_LIST,
-    ZKL_DO_WATCH_PRED, /* name: a child of the root */
+    ZKL_DO_WATCH_PRED, /* name: a child of the path */
     ZKL_DO_WATCH_OWN,
     ZKL_DO_WATCH_OWN_LATER, /* by ZKL_EV_WAITED, or when another of this client asks for it */
-    ZKL_DO_GET_LIMIT,       /* the root's data */
+    ZKL_DO_GET_LIMIT,       /* the lock path's data */
     ZKL_DO_SET_LIMIT,       /* our number there, if no other client was faster */
     ZKL_DO_WATCH_LIMIT,     /* the data, now and when it changes */
     ZKL_DO_UNWATCH,         /* every watch of this contender */
@@ -260,10 +260,10 @@ struct zkl_contender_machine {
     /* a read lock's: the same owner's held write node, or "" */
     char downgrade_from[ZKL_NODE_NAME_MAX + 1];
     int64_t downgrade_from_czxid;
-    size_t lock_path_length; /* bytes of the root's path */
+    size_t lock_path_length;
 
     struct zkl_limit limit; /* with ZKL_ROLE_PERMIT */
-    size_t make_length;     /* the prefix of the root that is being made */
+    size_t make_length;     /* the prefix of the lock path that is being made */
     bool create_out;        /* requests whose answer is awaited */
     bool list_out;
     bool stat_out;
@@ -300,7 +300,7 @@ struct zkl_contender_machine {
     int64_t czxid;                    /* the token */
     int64_t lease_end_boot;           /* of the hold; 0: it has no lease */
     int64_t unlocked_boot;            /* its owner unlocked it then; 0: it has not */
-    /* zxid not before the exhausted root's birth; a later root is a fresh one */
+    /* zxid not before the exhausted lock path's birth; one of a later birth is fresh */
     int64_t exhausted_at;
 };
 

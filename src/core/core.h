@@ -272,9 +272,9 @@ struct zkl_unlisted_grant {
 /* One thing that a caller wants to know or done, apart from any contender. It waits for the link,
  * is sent, and sent again if the answer was lost; see query.c. */
 struct zkl_query {
-    /* The asker's, unchanged until it is answered: GET, STAT, LIST_ROOT, SYNC, SET, DELETE, MAKE as
-     * in a request; or WATCH, which is answered by NONODE as soon as path is not the node with
-     * this czxid (0: any) any more. Text is borrowed. */
+    /* The asker's, unchanged until it is answered: GET, STAT, LIST_LOCK_PATH, SYNC, SET, DELETE,
+     * MAKE as in a request; or WATCH, which is answered by NONODE as soon as path is not the node
+     * with this czxid (0: any) any more. Text is borrowed. */
     enum zkl_request_kind kind;
     const char *path;
     const char *data;
@@ -325,13 +325,13 @@ struct zkl_leftovers {
 #define ZKL_PENDING_BUCKETS 256
 #define ZKL_WATCH_BUCKETS 256
 #define ZKL_SHARE_BUCKETS 64
-#define ZKL_SHARE_FROM 4 /* first lists of one root, before others follow: a few race as before */
+#define ZKL_SHARE_FROM 4 /* first lists of one path, before others follow: a few race as before */
 
 #define ZKL_GROUP_COMMIT_FROM 4 /* writes under way, before others wait to go out together */
 /* Locks in a row without another client between, before the core asks for no list. */
 #define ZKL_UNLISTED_FROM 8
 
-/* The lists of the roots in one bucket; see list_coalescing.h. */
+/* The lists of the lock paths in one bucket; see list_coalescing.h. */
 struct zkl_shared_list {
     struct zkl_contender *leader; /* whose list is for all that list again, ... */
     uint64_t round;               /* in this round: else it says nothing */

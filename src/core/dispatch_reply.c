@@ -191,9 +191,10 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
                        (struct watch_outcome){.pred = pred, .own = own, .lock_path = own});
 }
 
-/* A list is valid for every contender that waits at this root, a failure only for those that
+/* A list is valid for every contender that waits at this path, a failure only for those that
  * asked. */
-static void feed_rooted(struct zkl_core *core, struct zkl_watch *watch, struct zkl_event event)
+static void feed_lock_path_listed(struct zkl_core *core, struct zkl_watch *watch,
+                                  struct zkl_event event)
 {
     struct zkl_subscription *next;
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
@@ -206,13 +207,13 @@ static void feed_rooted(struct zkl_core *core, struct zkl_watch *watch, struct z
 static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
                            const struct zkl_reply *reply)
 {
-    struct zkl_event event = {.type = ZKL_EV_ROOTED,
+    struct zkl_event event = {.type = ZKL_EV_LOCK_PATH_LISTED,
                               .answer = reply->answer,
                               .number = reply->number,
                               .children = reply->children,
                               .child_count = reply->child_count,
                               .czxid = reply->czxid};
-    /* Once armed it stays so, whatever became of another read of the root, unless the root is
+    /* Once armed it stays so, whatever became of another read of the path, unless its node is
      * deleted. */
     bool stays =
         reply->answer == ZKL_ANSWER_OK || (reply->answer != ZKL_ANSWER_NONODE && watch->armed);
@@ -226,7 +227,7 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
         watch->armed_version = zkl_watch_version(watch, reply);
     /* Subscribers may leave one by one as they are notified: the watch stays ARMING until all
      * are. */
-    feed_rooted(core, watch, event);
+    feed_lock_path_listed(core, watch, event);
     if (watch->request.id == 0)
         zkl_watch_armed(core, watch);
 }
@@ -244,7 +245,7 @@ static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
     }
 }
 
-/* The list behind a sync or a barrier answers for both, also if the root is deleted, unless the
+/* The list behind a sync or a barrier answers for both, also if the path is deleted, unless the
  * sync or barrier alone failed: such a list may be older than what it must show. A missing right
  * may be the word of a follower, which checks it first if it is so configured
  * (zookeeper.enableEagerACLCheck): that is no barrier. */
@@ -275,7 +276,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
 {
     static const int types[ZKL_REQUEST_KINDS] = {
         [ZKL_REQ_CREATE] = ZKL_EV_CREATED, [ZKL_REQ_MAKE] = ZKL_EV_MADE,
-        [ZKL_REQ_LIST] = ZKL_EV_LISTED,    [ZKL_REQ_LIST_LOCK_PATH] = ZKL_EV_ROOTED,
+        [ZKL_REQ_LIST] = ZKL_EV_LISTED,    [ZKL_REQ_LIST_LOCK_PATH] = ZKL_EV_LOCK_PATH_LISTED,
         [ZKL_REQ_STAT] = ZKL_EV_STATTED,   [ZKL_REQ_DELETE] = ZKL_EV_DELETED,
         [ZKL_REQ_RENEW] = ZKL_EV_RENEWED,  [ZKL_REQ_WATCH] = ZKL_EV_WATCHED,
         [ZKL_REQ_GET] = ZKL_EV_LIMIT,      [ZKL_REQ_SET] = ZKL_EV_LIMIT_SET,

@@ -48,8 +48,8 @@ static void judge_lock_path(struct zkl_step *s)
     struct zkl_look look = zkl_step_look(s, NULL);
     const char *blocker = find_blocker(s);
     if (s->m->exhausted_at == 0) {
-        /* The create failed without a number of ours to date it. Try once more under a root whose
-         * birth is known; if that fails too, this root is the exhausted one. */
+        /* The create failed without a number of ours to date it. Try once more under a path whose
+         * birth is known; if that fails too, this one is exhausted. */
         s->m->exhausted_at = ev->czxid;
         zkl_step_requeue(s, "dating the root");
     } else if (ev->czxid > s->m->exhausted_at) {
@@ -67,7 +67,7 @@ static void judge_lock_path(struct zkl_step *s)
     } /* else: contenders leave, and the child watch reports it */
 }
 
-static void on_rooted(struct zkl_step *s)
+static void on_lock_path_listed(struct zkl_step *s)
 {
     switch ((int)s->ev->answer) {
     case ZKL_ANSWER_OK:
@@ -97,7 +97,7 @@ static void on_renewed(struct zkl_step *s)
              s->ev->answer != ZKL_ANSWER_NOTEMPTY)
         zkl_step_fail_odd(s, "renewing the path");
     else
-        /* done, or another contender arrived in between: the root shows which */
+        /* done, or another contender arrived in between: the path shows which */
         zkl_step_look_at_lock_path(s);
 }
 
@@ -120,8 +120,8 @@ void zkl_in_exhausted(struct zkl_step *s)
     const struct zkl_event *ev = s->ev;
     if (ev->type == ZKL_EV_DELETED)
         on_withdrawn(s);
-    else if (ev->type == ZKL_EV_ROOTED)
-        on_rooted(s);
+    else if (ev->type == ZKL_EV_LOCK_PATH_LISTED)
+        on_lock_path_listed(s);
     else if (ev->type == ZKL_EV_RENEWED)
         on_renewed(s);
     else if (ev->type == ZKL_EV_LOCK_PATH_FIRED)

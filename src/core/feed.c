@@ -30,7 +30,7 @@
 
 /* --- watches ------------------------------------------------------------ */
 
-/* name: a child's, "" for the root itself. */
+/* name: a child's, "" for the lock path itself. */
 static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int which,
                            const char *name)
 {
@@ -59,7 +59,7 @@ static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
     zkl_timers_put_off(core);
 }
 
-/* The list and the child watch are one request, shared by all contenders that read this root. Its
+/* The list and the child watch are one request, shared by all contenders that read this path. Its
  * answer also serves a contender that joins while it is out, because any later change fires the
  * watch.
  */

@@ -134,7 +134,7 @@ static bool is_near_the_end(const struct zkl_contender_machine *m)
 }
 
 /* A path that cannot be read may hide another contender. */
-static void on_rooted(struct zkl_step *s)
+static void on_lock_path_listed(struct zkl_step *s)
 {
     struct zkl_look look = {0};
     if (s->ev->answer == ZKL_ANSWER_LINK)
@@ -231,8 +231,8 @@ void zkl_in_holding(struct zkl_step *s)
     case ZKL_EV_STAY:
         stay(s);
         break;
-    case ZKL_EV_ROOTED:
-        on_rooted(s);
+    case ZKL_EV_LOCK_PATH_LISTED:
+        on_lock_path_listed(s);
         break;
     case ZKL_EV_LOCK_PATH_FIRED:
         on_lock_path_fired(s);

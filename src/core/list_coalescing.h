@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One list for several contenders of one root: one of them sends it, and the answer is for all. It
+ * One list for several contenders of one path: one of them sends it, and the answer is for all. It
  * must be sent after each of their nodes was made, and after the event that they list for. So a
- * contender that comes while some first lists of the same root are out follows the last of them.
+ * contender that comes while some first lists of the same path are out follows the last of them.
  * When that is answered, one list is sent for all followers. Otherwise n threads that queue
  * together fetch n times n names. */
 #ifndef ZKL_CORE_LIST_COALESCING_H
@@ -9,7 +9,7 @@
 
 #include "core.h"
 
-/* Before anything else: it is one of its root's. */
+/* Before anything else: it is one of its path's. */
 void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *contender);
 /* The list that owner has sent answers for this one too. */
 void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *contender);
@@ -22,7 +22,7 @@ struct zkl_contender *zkl_shared_list_next(struct zkl_contender *owner);
 /* The session ended: no contender awaits a list. */
 void zkl_shared_list_reset(struct zkl_core *core);
 
-/* From begin to end all contenders that list again share one list for each root: after a reconnect,
+/* From begin to end all contenders that list again share one list for each path: after a reconnect,
  * or after an event that several wait for, as readers do behind a writer. */
 void zkl_shared_list_begin(struct zkl_core *core);
 /* True: another contender's list serves this one. */

@@ -7,7 +7,8 @@
 
 #include <zklock/inspect.h>
 
-/* Where a child was found. A semaphore's contenders are below the two, a queue's below the root. */
+/* Where a child was found. A semaphore's contenders are below the two, a queue's below the path
+ * itself. */
 enum zkl_listed_in { ZKL_IN_LOCK_PATH, ZKL_IN_LEASES, ZKL_IN_LOCKS };
 
 struct zkl_listed {

@@ -88,7 +88,7 @@ void zkl_step_enqueue(struct zkl_step *s, const char *why)
 void zkl_step_requeue(struct zkl_step *s, const char *why)
 {
     zkl_step_forget_list(s);
-    s->m->renew_out = false; /* its answer, if it still comes, is about another root */
+    s->m->renew_out = false; /* its answer, if it still comes, is about another node of the path */
     zkl_step_emit(s, ZKL_DO_UNWATCH);
     zkl_step_enqueue(s, why);
 }
@@ -124,7 +124,8 @@ void zkl_step_look_at_lock_path(struct zkl_step *s)
     }
 }
 
-/* Every contender may get our number: never granted. Withdraw and wait for a new root. */
+/* Every contender may get our number: never granted. Withdraw and wait until the path is made
+ * anew. */
 void zkl_step_exhaust(struct zkl_step *s, const char *why)
 {
     zkl_step_forget_list(s);

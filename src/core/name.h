@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names on the wire: paths, GUIDs, and the children of a root that represent contenders. */
+ * Names on the wire: paths, GUIDs, and the children of a lock path that represent contenders. */
 #ifndef ZKL_CORE_NAME_H
 #define ZKL_CORE_NAME_H
 

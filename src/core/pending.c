@@ -28,7 +28,7 @@ void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zk
 
 /* Nodes that are made are this session's own, and so are those that a heartbeat checks: the leader
  * does neither for a session that has ended. Where the barrier of a search is a check, it is the
- * root's. */
+ * lock path's. */
 static bool is_proof(const struct zkl_pending *slot)
 {
     return slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_CREATE_ALL ||

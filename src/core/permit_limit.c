@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A contender for a permit of a semaphore. Its root is Curator's `leases`. It is granted when its
- * own node exists and the leases are not more than the permits, whatever their numbers; the inner
- * mutex (permits.c) has decided the order before. The number of permits is a decimal number in the
- * root's data. The contender reads it together with each list of the root, and watches it while it
- * waits. */
+ * A contender for a permit of a semaphore. Its lock path is Curator's `leases`. It is granted when
+ * its own node exists and the leases are not more than the permits, whatever their numbers; the
+ * inner mutex (permits.c) has decided the order before. The number of permits is a decimal number
+ * in the path's data. The contender reads it together with each list of the path, and watches it
+ * while it waits. */
 #include <zklock/zklock.h>
 
 #include "step.h"
@@ -44,7 +44,7 @@ static void take_limit(struct zkl_step *s, int number)
     look_again(s, changed);
 }
 
-/* No client has written the number, or Curator made the root. */
+/* No client has written the number, or Curator made the path. */
 static void give_limit(struct zkl_step *s)
 {
     struct zkl_limit *limit = &s->m->limit;
@@ -188,7 +188,7 @@ void zkl_step_decide_permit(struct zkl_step *s)
         zkl_step_grant(s, "not more leases than permits");
     } else if (s->m->lock_request.try_only) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
-    } else if (s->ev->type == ZKL_EV_ROOTED) {
+    } else if (s->ev->type == ZKL_EV_LOCK_PATH_LISTED) {
         wait_for_permit(s);
     } else {
         watch_lock_path(s);
@@ -200,7 +200,7 @@ void zkl_step_decide_permit(struct zkl_step *s)
 static bool is_watch_over(const struct zkl_event *ev)
 {
     bool failed = ev->answer != ZKL_ANSWER_OK && ev->answer != ZKL_ANSWER_NONODE;
-    return ev->type == ZKL_EV_LOCK_PATH_FIRED || (ev->type == ZKL_EV_ROOTED && failed);
+    return ev->type == ZKL_EV_LOCK_PATH_FIRED || (ev->type == ZKL_EV_LOCK_PATH_LISTED && failed);
 }
 
 void zkl_in_waiting_for_permit(struct zkl_step *s)
@@ -216,7 +216,7 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         zkl_step_list_again(s, "leases changed");
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");
-    else if (ev->type == ZKL_EV_ROOTED) { /* another one of this root had it listed */
+    else if (ev->type == ZKL_EV_LOCK_PATH_LISTED) { /* another one of this path had it listed */
         to_listing(s, "listed");
         zkl_step_decide_permit(s);
     } else

@@ -117,7 +117,7 @@ void zkl_in_looking(struct zkl_step *s)
     }
 }
 
-/* Length of the root's prefix one component shorter than length; 0: there is none. */
+/* Length of the lock path's prefix one component shorter than length; 0: there is none. */
 static size_t parent_length(const struct zkl_contender_machine *m, size_t length)
 {
     while (length > 0 && m->lock_request.lock_path[length - 1] != '/')
@@ -359,7 +359,7 @@ void zkl_in_listing(struct zkl_step *s)
         zkl_step_kind_link_up(s);
     if (zkl_step_own_event(s))
         ;
-    else if (s->ev->type == ZKL_EV_LISTED || s->ev->type == ZKL_EV_ROOTED)
+    else if (s->ev->type == ZKL_EV_LISTED || s->ev->type == ZKL_EV_LOCK_PATH_LISTED)
         on_listed(s);
     else if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");

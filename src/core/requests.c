@@ -113,7 +113,7 @@ void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
                                   .flag = c->batch_list_has_stat});
 }
 
-/* A check is a transaction even if it fails because the root is deleted. */
+/* A check is a transaction even if it fails because the path is deleted. */
 void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
 {
     const char *check = c->machine.lock_request.lock_path;
@@ -146,7 +146,7 @@ char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
     return path;
 }
 
-/* The sender waits for no answer: the contender that is asked leaves, or the root is listed
+/* The sender waits for no answer: the contender that is asked leaves, or the path is listed
  * again. */
 void zkl_core_send_revocation(struct zkl_core *core, struct zkl_contender *c, const char *name)
 {

@@ -8,9 +8,9 @@
 
 #define ZKL_NODE_PATH_MAX (ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX)
 
-/* The path of a child of the contender's root. */
+/* The path of a child of the contender's lock path. */
 void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out);
-/* Likewise, or of the root itself if name is "". A stranger's name may be long: small if it fits,
+/* Likewise, or the lock path itself if name is "". A stranger's name may be long: small if it fits,
  * else memory that the caller must free; NULL: no memory. */
 char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
                           char small[ZKL_NODE_PATH_MAX + 1]);

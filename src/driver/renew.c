@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Renewing a root whose sequence counter is used up: delete the empty node, make it again as it
- * was. The driver first reads what the node holds. If the library itself would make such a node (no
- * data, the client's ACL), the driver deletes it and makes it again as a container: any client that
- * makes it in between makes the same node. The deletion is a transaction that also makes the node
- * once more and deletes that, so that it fails if the parent's ACL would not let us make it again.
- * Any other node is deleted and made in one transaction, so that its ACL and data cannot be lost in
- * between. It is made as a persistent node then, because libzookeeper aborts on a container in a
- * transaction. */
+ * Renewing a lock path whose sequence counter is used up: delete the empty node, make it again as
+ * it was. The driver first reads what the node holds. If the library itself would make such a node
+ * (no data, the client's ACL), the driver deletes it and makes it again as a container: any client
+ * that makes it in between makes the same node. The deletion is a transaction that also makes the
+ * node once more and deletes that, so that it fails if the parent's ACL would not let us make it
+ * again. Any other node is deleted and made in one transaction, so that its ACL and data cannot be
+ * lost in between. It is made as a persistent node then, because libzookeeper aborts on a container
+ * in a transaction. */
 #include "handle.h"
 
 #include <stdlib.h>

@@ -58,7 +58,7 @@ enum zkl_answer zkl_map_rc(int rc)
     case ZNODEEXISTS:
         return ZKL_ANSWER_EXISTS;
     case ZNOTEMPTY:
-    case ZBADVERSION: /* of a root that was being renewed: another client was there, too */
+    case ZBADVERSION: /* of a path that was being renewed: another client was there, too */
         return ZKL_ANSWER_NOTEMPTY;
     case ZNOAUTH:
     case ZINVALIDACL: /* creator-only without an accepted credential */

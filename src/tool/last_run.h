@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Appended to the lock's path: the node with the record, beside the lock's root. */
+/* Appended to the lock's path: the node with the record, beside the lock path. */
 #define LAST_RUN_SUFFIX ".last-run"
 
 enum { LAST_RUN_HOST = 256, LAST_RUN_TEXT = 1024 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node with the record of the last run, beside the lock's root: read, written, removed. Place
+/* The node with the record of the last run, beside the lock path: read, written, removed. Place
  * and text are in docs/wire-format.md, "The last run"; what is decided by it in last_run.h. */
 #ifndef ZKLOCK_TOOL_RECORD_H
 #define ZKLOCK_TOOL_RECORD_H

@@ -886,7 +886,7 @@ static size_t paths_of(struct zkl_client *client)
     size_t n = 0;
 
     zkl_driver_lock(client->driver);
-    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+    for (size_t i = 0; i < ZKL_LOCK_PATH_BUCKETS; i++) {
         for (const struct zkl_lock_path *root = client->lock_paths[i]; root; root = root->next)
             n++;
     }

@@ -492,12 +492,12 @@ void script_hang_up(struct script *s)
 
 /* --- time ----------------------------------------------------------------- */
 
-/* script_rooted says the czxid of a path's node; no other node has one that a keepalive may
- * query. */
+/* script_lock_path_listed says the czxid of a path's node; no other node has one that a keepalive
+ * may query. */
 static int64_t looked_at(struct script *s)
 {
     const struct zkl_watch *watch = zkl_watch_find(&s->core, s->core.looked_at);
-    return watch && watch->type == ZKL_WATCH_CHILD ? s->rooted_czxid : 0;
+    return watch && watch->type == ZKL_WATCH_CHILD ? s->lock_path_czxid : 0;
 }
 
 static void answer_keepalives(struct script *s)
@@ -620,9 +620,9 @@ void script_listed(struct script *s, const char *children)
     reply_children(s, ZKL_REQ_LIST, 0, children);
 }
 
-void script_rooted(struct script *s, int64_t czxid, const char *children)
+void script_lock_path_listed(struct script *s, int64_t czxid, const char *children)
 {
-    s->rooted_czxid = czxid;
+    s->lock_path_czxid = czxid;
     reply_children(s, ZKL_REQ_LIST_LOCK_PATH, czxid, children);
 }
 

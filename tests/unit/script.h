@@ -44,8 +44,8 @@ struct script {
     int guids;
     char text[32768];
     size_t length;
-    bool quiet;           /* record nothing */
-    int64_t rooted_czxid; /* script_rooted's last one */
+    bool quiet;              /* record nothing */
+    int64_t lock_path_czxid; /* script_lock_path_listed's last one */
     bool
         /* they are recorded, and the test answers them; else they are answered immediately */
         keepalives;
@@ -123,7 +123,7 @@ void script_created_plain(struct script *s, int32_t number);
  * which may stay without a holder, and a stranger's; "s3:9 S4:10 w5:11" are a reader's, one that
  * may stay, and a writer's. */
 void script_listed(struct script *s, const char *children);
-void script_rooted(struct script *s, int64_t czxid, const char *children);
+void script_lock_path_listed(struct script *s, int64_t czxid, const char *children);
 void script_statted(struct script *s, int64_t session, int64_t czxid);
 /* A heartbeat found this one of its nodes missing. */
 void script_missing(struct script *s, size_t check);

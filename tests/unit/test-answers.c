@@ -97,7 +97,7 @@ static void list_root_out(struct script *s)
 static void renew_out(struct script *s)
 {
     list_root_out(s);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
 }
 
 static void ask(struct script *s, enum zkl_request_kind kind)
@@ -186,7 +186,7 @@ static void answer_well(struct script *s, enum zkl_request_kind kind)
         script_listed(s, child);
         break;
     case ZKL_REQ_LIST_LOCK_PATH:
-        script_rooted(s, 500, "");
+        script_lock_path_listed(s, 500, "");
         break;
     case ZKL_REQ_STAT:
         script_statted(s, SCRIPT_SESSION, 101);

@@ -15,9 +15,9 @@ static void an_exhausted_number_is_withdrawn_and_the_root_renewed(void **state)
     script_lock(s, "/r");
     script_created(s, 0x7ff00000);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_answer(s, ZKL_REQ_RENEW, ZKL_ANSWER_OK);
-    script_rooted(s, 200, "");
+    script_lock_path_listed(s, 200, "");
     script_created(s, 0);
     script_listed(s, "2:0");
     script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
@@ -80,10 +80,10 @@ static void renewal_waits_for_those_who_are_there(void **state)
     script_lock(s, "/r");
     script_created(s, INT32_MIN);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "5:2146435071 6:2147483647");
+    script_lock_path_listed(s, 50, "5:2146435071 6:2147483647");
     script_at(s, 100);
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_rooted(s, 50, "6:2147483647");
+    script_lock_path_listed(s, 50, "6:2147483647");
     script_at(s, 200);
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NONODE);
@@ -115,22 +115,22 @@ static void who_stays_is_asked_to_let_go(void **state)
     script_created(s, 0x7ff00000);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_forget(s);
-    script_rooted(s, 50, "r5:7 6:8");
+    script_lock_path_listed(s, 50, "r5:7 6:8");
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_rooted(s, 50, "6:6 r5:7");
+    script_lock_path_listed(s, 50, "6:6 r5:7");
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     assert_false(script_has(s, "set"));
-    script_rooted(s, 50, "r5:7");
+    script_lock_path_listed(s, 50, "r5:7");
     assert_true(script_has(s, request));
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_LINK);
     script_forget(s);
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_rooted(s, 50, "r5:7");
+    script_lock_path_listed(s, 50, "r5:7");
     assert_true(script_has(s, request));
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     script_forget(s);
-    script_rooted(s, 50, "6:9");
+    script_lock_path_listed(s, 50, "6:9");
     assert_false(script_has(s, "set"));
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NONODE);
@@ -195,12 +195,12 @@ static void a_stuck_counter_is_dated_before_the_root_is_renewed(void **state)
     (void)state;
     script_lock(s, "/r");
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_EXISTS);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_EXISTS);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_answer(s, ZKL_REQ_RENEW, ZKL_ANSWER_NOTEMPTY);
-    script_rooted(s, 60, "7:0");
+    script_lock_path_listed(s, 60, "7:0");
     script_created(s, 1);
     script_listed(s, "3:1");
     script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
@@ -237,7 +237,7 @@ static void a_named_lock_does_not_block_the_renewal(void **state)
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "_c_00000000-0000-4000-8000-000000000000-other_lock_0000000001");
+    script_lock_path_listed(s, 50, "_c_00000000-0000-4000-8000-000000000000-other_lock_0000000001");
     script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
                      "  > create /r/G1-\n"
                      "  > list /r\n"
@@ -258,12 +258,12 @@ static void who_blocks_the_renewal_is_named(void **state)
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "readme");
+    script_lock_path_listed(s, 50, "readme");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_answer(s, ZKL_REQ_RENEW, ZKL_ANSWER_NOAUTH);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_lock(s, "/r");
@@ -312,13 +312,13 @@ static void a_try_renews_or_says_busy(void **state)
     script_listed(s, "");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "5:1");
+    script_lock_path_listed(s, 50, "5:1");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_try(s, "/r", false);
     script_listed(s, "");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_expect(s, "[     0] #1 NEW -> LOOKING: started\n"
                      "  > list /r\n"
                      "[     0] #1 LOOKING -> QUEUEING: nobody is there\n"
@@ -358,10 +358,10 @@ static void renewal_goes_on_after_each_link(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_rooted(s, 200, "");
+    script_lock_path_listed(s, 200, "");
     script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
                      "  > create /r/G1-\n"
                      "  > list /r\n"
@@ -407,12 +407,12 @@ static void stopping_a_renewal_leaves_nothing(void **state)
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_stop(s, 2, ZKL_ECANCELED);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_stop(s, 3, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
@@ -459,16 +459,16 @@ static void an_overtaken_renewal_does_not_block_the_next(void **state)
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "");
+    script_lock_path_listed(s, 50, "");
     script_fired(s, "/r", ZKL_FIRED_DELETED);
-    script_rooted(s, 200, "");
+    script_lock_path_listed(s, 200, "");
     script_answer(s, ZKL_REQ_RENEW, ZKL_ANSWER_NOTEMPTY);
     s->zxid = 300;
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_forget(s);
-    script_rooted(s, 200, "");
+    script_lock_path_listed(s, 200, "");
     assert_true(script_has(s, "> renew /r"));
     script_stop(s, 1, ZKL_ECANCELED);
     script_free(s);

@@ -436,8 +436,7 @@ static void a_try_does_not_wait_for_a_proof(void **state)
 }
 
 /* Goal: a heartbeat that fails does not grant. Method: the node is missing; in a second run the
- * link breaks and the place is looked at again; in a third the lock request is ended. Modes: F10.
- * */
+ * link breaks and the place is looked at again; in a third the lock request ends. Modes: F10. */
 static void an_unproved_first_is_never_granted(void **state)
 {
     struct script *s = confirming();

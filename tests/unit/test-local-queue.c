@@ -112,7 +112,7 @@ static void keep(void)
 {
     get();
     assert_true(unlock(1));
-    script_rooted(s, 50, ALONE);
+    script_lock_path_listed(s, 50, ALONE);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_IDLE);
     script_forget(s);
@@ -172,7 +172,7 @@ static void it_is_handed_on_so_often(void **state)
                      "[     0] local queue TAKEN -> TAKEN: handed on\n"
                      "  > list root /r\n"
                      "[     0] local queue TAKEN -> TAKEN: handed on\n");
-    script_rooted(s, 50, ALONE);
+    script_lock_path_listed(s, 50, ALONE);
     for (int i = 1; i < 9; i++) {
         join(2 - i % 2, ZKL_LOCAL_QUEUE_WAITS);
         assert_true(unlock(1 + i % 2));
@@ -270,7 +270,7 @@ static void it_is_kept(void **state)
     script_expect(s, "[     0] local queue TAKEN -> IDLE: kept\n"
                      "  > list root /r\n"
                      "  > watch /r/G1-0000000007\n");
-    script_rooted(s, 50, ALONE);
+    script_lock_path_listed(s, 50, ALONE);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     for (int i = 0; i < 3; i++) {
         join(2, ZKL_LOCAL_QUEUE_GIVEN);
@@ -302,7 +302,7 @@ static void it_is_given_up(void **state)
             keep();
         }
         if (i == 0)
-            script_rooted(s, 50, OTHERS);
+            script_lock_path_listed(s, 50, OTHERS);
         else if (i == 1)
             script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NOAUTH);
         else if (i == 2)
@@ -335,7 +335,7 @@ static void the_last_numbers_are_not_kept(void **state)
         get_number(number);
         assert_true(unlock(1));
         snprintf(alone, sizeof alone, "r1:%d", number);
-        script_rooted(s, 50, alone);
+        script_lock_path_listed(s, 50, alone);
         assert_int_equal(local_queue.state, early ? ZKL_LOCAL_QUEUE_IDLE : ZKL_LOCAL_QUEUE_FREE);
         script_close(s);
         end();
@@ -371,7 +371,7 @@ static void who_queues_meanwhile_is_not_forgotten(void **state)
     script_up(s, SCRIPT_SESSION);
     assert_true(script_has(s, "  > list root /r\n"));
     script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
-    script_rooted(s, 50, OTHERS);
+    script_lock_path_listed(s, 50, OTHERS);
     assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(2));
     script_close(s);

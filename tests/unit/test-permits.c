@@ -203,7 +203,7 @@ static void full_and_stopped(void **state)
                      "  > watch /s/leases\n"
                      "  > list root /s/leases\n");
     number(s, ZKL_REQ_WATCH, "1");
-    script_rooted(s, 5, list);
+    script_lock_path_listed(s, 5, list);
     script_expect(s, "[     0] #2 LISTING -> WAITING: full\n"
                      "  > watch /s/leases/G2--0000000007\n");
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
@@ -242,7 +242,7 @@ static void the_number_grows(void **state)
     snprintf(list, sizeof list, "x-lease-0000000001 %s", lease->machine.node);
     script_listed(s, list);
     number(s, ZKL_REQ_WATCH, "1");
-    script_rooted(s, 5, list);
+    script_lock_path_listed(s, 5, list);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_forget(s);
     script_fired(s, "/s/leases", ZKL_FIRED_OTHER); /* the data */
@@ -325,7 +325,7 @@ static struct script *waiting_for_two(void)
     snprintf(list, sizeof list, "x-lease-0000000001 %s %s", names[0], names[1]);
     script_listed(s, list);
     number(s, ZKL_REQ_WATCH, "2");
-    script_rooted(s, 5, list);
+    script_lock_path_listed(s, 5, list);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_forget(s);
@@ -353,7 +353,7 @@ static void one_of_two_looks_for_both(void **state)
     snprintf(list, sizeof list, "x-lease-0000000001 %s %s", names[0], members[1]->machine.node);
     script_listed(s, list);
     script_forget(s);
-    script_rooted(s, 5, list);
+    script_lock_path_listed(s, 5, list);
     script_expect(s, "[     0] #3 LISTING -> WAITING: full\n"
                      "  > watch /s/leases/G4--0000000009\n"
                      "[     0] #2 WAITING -> LISTING: listed\n"

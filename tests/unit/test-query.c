@@ -59,7 +59,7 @@ static void queries_are_asked_and_answered(void **state)
     script_reply(s, ZKL_REQ_SET, (struct zkl_reply){.answer = ZKL_ANSWER_NOTEMPTY});
     script_reply(s, ZKL_REQ_GET, (struct zkl_reply){.data = "textual", .data_size = 4});
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_NOAUTH);
-    script_rooted(s, 1000, "1:7");
+    script_lock_path_listed(s, 1000, "1:7");
     script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
     script_expect(s, "  > get /r/a\n"

@@ -58,7 +58,7 @@ static void begin(int64_t age_ms, const char *children)
     assert_true(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 1)));
     assert_false(comes_in()); /* no list has shown it yet */
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    script_rooted(s, 50, children);
+    script_lock_path_listed(s, 50, children);
     script_forget(s);
 }
 
@@ -118,10 +118,10 @@ static void a_writer_closes_it(void **state)
     assert_true(comes_in());
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     assert_true(comes_in());
-    script_rooted(s, 50, OURS " s2:8 s3:9");
+    script_lock_path_listed(s, 50, OURS " s2:8 s3:9");
     assert_int_equal(cache.state, ZKL_READ_CACHE_OPEN);
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_rooted(s, 50, OURS " w4:10");
+    script_lock_path_listed(s, 50, OURS " w4:10");
     assert_int_equal(cache.state, ZKL_READ_CACHE_CLOSING);
     for (int i = 0; i < 3; i++)
         goes_out();
@@ -144,11 +144,11 @@ static void the_33rd_keeps_none(void **state)
     assert_int_equal(cache.state, ZKL_READ_CACHE_OPEN);
     strcat(all, " S80:8"); /* behind ours: it is the one to refrain */
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_rooted(s, 50, all);
+    script_lock_path_listed(s, 50, all);
     assert_int_equal(cache.state, ZKL_READ_CACHE_OPEN);
     strcat(all, " S81:6");
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_rooted(s, 50, all);
+    script_lock_path_listed(s, 50, all);
     assert_int_equal(cache.state, ZKL_READ_CACHE_CLOSING);
     goes_out();
     end();
@@ -176,7 +176,7 @@ static void one_too_many_waits(void **state)
     spend(SCRIPT_TIMEOUT_MS / 2 + 8);
     assert_true(zkl_read_cache_may_begin(&cache, now()));
     assert_true(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 2)));
-    script_rooted(s, 50, "S2:8 w3:9");
+    script_lock_path_listed(s, 50, "S2:8 w3:9");
     assert_int_equal(cache.state, ZKL_READ_CACHE_CLOSING);
     goes_out();
     answer_all();
@@ -200,7 +200,7 @@ static void no_entry_before_a_list_on_the_new_link(void **state)
     script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
     assert_false(script_contender(s, 1)->machine.suspect);
     assert_false(comes_in());
-    script_rooted(s, 50, OURS);
+    script_lock_path_listed(s, 50, OURS);
     assert_true(comes_in());
     for (int i = 0; i < 3; i++)
         goes_out();
@@ -223,7 +223,7 @@ static void lists_go_on(void **state)
     goes_out();
     script_at(s, s->now_ms + 10);
     assert_false(comes_in());
-    script_rooted(s, 50, OURS);
+    script_lock_path_listed(s, 50, OURS);
     assert_true(comes_in());
     goes_out();
     goes_out();
@@ -249,7 +249,7 @@ static void a_shared_list_is_as_old(void **state)
     assert_true(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 2)));
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "S2:8");
+    script_lock_path_listed(s, 50, "S2:8");
     assert_true(comes_in());
     goes_out();
     script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);

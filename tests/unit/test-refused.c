@@ -25,7 +25,7 @@ static void serve_one(struct script *s, enum zkl_request_kind kind, bool busy)
         script_listed(s, all);
         break;
     case ZKL_REQ_LIST_LOCK_PATH:
-        script_rooted(s, 1000, children);
+        script_lock_path_listed(s, 1000, children);
         break;
     case ZKL_REQ_STAT:
         script_statted(s, SCRIPT_SESSION, 500);
@@ -173,7 +173,7 @@ static void a_refused_renewal_never_hangs_loops_or_leaks(void **state)
         if (kinds[i / 2] != ZKL_REQ_DELETE)
             script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
         if (script_next(s, &next) && next == ZKL_REQ_LIST_LOCK_PATH)
-            script_rooted(s, 50, "");
+            script_lock_path_listed(s, 50, "");
         s->refuse[kinds[i / 2]] = ZKL_ANSWER_OK;
         if (s->live[0])
             script_stop(s, 1, ZKL_ECANCELED);
@@ -253,7 +253,7 @@ static void a_refused_look_at_the_root_is_the_asker_s_alone(void **state)
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_rooted(s, 50, "5:1");
+    script_lock_path_listed(s, 50, "5:1");
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     s->refuse[ZKL_REQ_LIST_LOCK_PATH] = ZKL_ANSWER_NOMEM;

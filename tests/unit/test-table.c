@@ -197,7 +197,7 @@ static bool answer_list(struct walk *w)
         return false;
     bool rooted =
         w->m.state == ZKL_CONTENDER_EXHAUSTED || w->m.limit.watched || w->m.watches_contention;
-    w->ev.type = rooted ? ZKL_EV_ROOTED : ZKL_EV_LISTED;
+    w->ev.type = rooted ? ZKL_EV_LOCK_PATH_LISTED : ZKL_EV_LISTED;
     w->ev.czxid = 50 + fake_random(&w->prng, 200);
     if (w->ev.answer == ZKL_ANSWER_OK)
         list_children(w);
