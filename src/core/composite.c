@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What groups, requests for permits and local queues record of their members, and the states of the
- * latter two. feed.c calls this file with news of a contender. group.c, permits.c and local_queue.c
- * decide later what follows: this file feeds no contender and sends no request. */
+ * latter two; and what puts these, and cached readers, into the list of what is due. feed.c calls
+ * this file with news of a contender. group.c, permits.c, local_queue.c and read_cache.c decide
+ * later what follows: this file feeds no contender and sends no request. */
 #include "composite.h"
 
 #include <assert.h>
