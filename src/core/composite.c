@@ -11,7 +11,6 @@
 #include <zklock/zklock.h>
 
 #include "due.h"
-#include "feed.h"
 
 #define BIT(state) (1u << (state))
 

@@ -440,6 +440,14 @@ struct zkl_core {
     struct zkl_histogram writes;      /* and how long quorum writes took */
 };
 
+/* Report a decision, at the present time. */
+static inline void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace)
+{
+    trace.mono_ns = core->now.mono_ns;
+    if (core->port->trace)
+        core->port->trace(core->port, &trace);
+}
+
 /* May requests be sent? The next session can be connected while the last one is being forgotten,
  * and then the driver does not know its handle yet. */
 static inline bool zkl_core_connected(const struct zkl_core *core)

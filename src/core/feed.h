@@ -26,12 +26,4 @@ void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c);
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *c,
                     const struct zkl_lock_request *lock_request);
 
-/* Report a decision, at the present time. */
-static inline void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace)
-{
-    trace.mono_ns = core->now.mono_ns;
-    if (core->port->trace)
-        core->port->trace(core->port, &trace);
-}
-
 #endif

@@ -6,8 +6,6 @@
  * reports links that broke. */
 #include "opcode.h"
 
-#include "feed.h"
-
 #define HUNG_UP_MAX 2
 #define USELESS_FROM 6 /* links in a row: one can break at any moment, soon after another */
 /* What is unknown is tried once more over the first link after this: servers are replaced, and two
