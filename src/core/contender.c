@@ -88,6 +88,8 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
         step_from_grant_on(&s);
 }
 
+/* --- what it counts for -------------------------------------------------- */
+
 static unsigned bit(enum zkl_count count, bool is)
 {
     return (unsigned)is << count;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the server at the other end does not know. ZooKeeper answers a request of an unknown type
  * with UNIMPLEMENTED and then hangs up (UnimplementedRequestProcessor). Other servers just hang up,
- * so that a client that asks again would come back forever. The library takes two hang-ups in a row
- * for an answer, or one that ended the session too. From then on it uses another operation, until
- * it tries the first one again ten minutes later, over the next new link. */
+ * so that a client that asks again would come back forever. Where there is another way, the library
+ * takes two hang-ups in a row for an answer, or one that ended the session too. From then on it
+ * uses another operation, until it tries the first one again ten minutes later, over the next new
+ * link. Where there is none, links that end so six times in a row are used after a pause only
+ * (session.c). */
 #ifndef ZKL_CORE_OPCODE_H
 #define ZKL_CORE_OPCODE_H
 
