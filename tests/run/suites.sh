@@ -83,14 +83,14 @@ together() # [options]
 # Before each commit: of the tests those of meson's suite quick, and built only what they need.
 quick() # [options]
 {
-    built_of=quick
+    built_of=quick at_once=$((at_once * 3 / 2))
     if build gcc gcc --werror; then
         passed=$((passed + 1))
         tests gcc --suite quick "$@"
     else
         fail "the build with gcc"
     fi
-    built_of='' rest='--no-suite quick'
+    built_of='' at_once=$((at_once * 2 / 3)) rest='--no-suite quick'
 }
 
 # clang's warnings don't depend on how it builds: what clang-thread needs anyway will do.
