@@ -29,6 +29,7 @@ struct server {
     struct look look;
     struct node *nodes; /* all contenders, sorted by path */
     size_t count;
+    int code; /* 0; or why it is compared no more */
 };
 
 struct comparison {
@@ -105,19 +106,20 @@ static size_t add_nodes(const struct seen *seen, struct node *nodes)
     return count;
 }
 
-static int look_from(struct server *server, const char *path)
+static void look_from(struct server *server, const char *path)
 {
     size_t room = 0;
-    int rc = look_below(&server->look, server->client, path);
+    server->code = look_below(&server->look, server->client, path);
     for (size_t i = 0; i < server->look.count; i++)
         room += add_nodes(&server->look.all[i], NULL);
-    server->nodes = rc == 0 ? calloc(room + 1, sizeof *server->nodes) : NULL;
+    server->nodes = calloc(room + 1, sizeof *server->nodes);
     if (!server->nodes)
-        return rc == 0 ? ZKL_ENOMEM : rc;
+        server->code = ZKL_ENOMEM;
+    if (server->code != 0)
+        return;
     for (size_t i = 0; i < server->look.count; i++)
         server->count += add_nodes(&server->look.all[i], &server->nodes[server->count]);
     qsort(server->nodes, server->count, sizeof *server->nodes, by_path);
-    return 0;
 }
 
 static bool shows(const struct server *server, const struct node *node)
@@ -127,16 +129,18 @@ static bool shows(const struct server *server, const struct node *node)
 
 /* --- looking again ------------------------------------------------------ */
 
+enum sight { SIGHT_NONE, SIGHT_MISSING, SIGHT_SHOWN };
+
 /* Does the server show this very node now? */
-static int ask(const struct server *server, const struct node *node, bool *shown)
+static enum sight ask(struct server *server, const struct node *node)
 {
     const struct zkl_inspection *inside;
-    int rc = zkl_inspect(server->client, node->lock->path, LOOK_MS, &inside);
-    if (rc != 0)
-        return rc;
-    *shown = look_again(inside, node->entry) != NULL;
+    server->code = zkl_inspect(server->client, node->lock->path, LOOK_MS, &inside);
+    if (server->code != 0)
+        return SIGHT_NONE;
+    bool shown = look_again(inside, node->entry) != NULL;
     zkl_inspection_free(inside);
-    return 0;
+    return shown ? SIGHT_SHOWN : SIGHT_MISSING;
 }
 
 static void tell(struct comparison *c, const struct server *has, const struct server *lacks,
@@ -158,18 +162,12 @@ static void tell(struct comparison *c, const struct server *has, const struct se
     c->told++;
 }
 
-static int check(struct comparison *c, const struct server *has, const struct server *lacks,
-                 const struct node *node)
+static void check(struct comparison *c, struct server *has, struct server *lacks,
+                  const struct node *node)
 {
-    bool before = false, between = true, after = false;
-    int rc = ask(has, node, &before);
-    if (rc == 0 && before)
-        rc = ask(lacks, node, &between);
-    if (rc == 0 && before && !between)
-        rc = ask(has, node, &after);
-    if (rc == 0 && after)
+    if (ask(has, node) == SIGHT_SHOWN && ask(lacks, node) == SIGHT_MISSING &&
+        ask(has, node) == SIGHT_SHOWN)
         tell(c, has, lacks, node);
-    return rc;
 }
 
 /* With a leader in the list the others need no comparison among themselves. */
@@ -180,29 +178,37 @@ static bool need_comparison(const struct comparison *c, const struct server *a,
     return a != b && (c->leader[0] == '\0' || leads);
 }
 
-static int compare_two(struct comparison *c, const struct server *has, const struct server *lacks)
+static void compare_two(struct comparison *c, struct server *has, struct server *lacks)
 {
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < has->count && c->told < TOLD_MAX; i++) {
-        if (!shows(lacks, &has->nodes[i]))
-            rc = check(c, has, lacks, &has->nodes[i]);
+    for (size_t i = 0; i < has->count && c->told < TOLD_MAX; i++) {
+        if (has->code == 0 && lacks->code == 0 && !shows(lacks, &has->nodes[i]))
+            check(c, has, lacks, &has->nodes[i]);
     }
-    return rc;
 }
 
-int compare_servers(struct compare *compare, const char *path, const char *leader, ensemble_fn fn,
-                    void *arg)
+static void tell_failure(const struct comparison *c, const struct server *server)
+{
+    char text[SERVER_NAME_SIZE + 256];
+    snprintf(text, sizeof text, "what %s shows was not compared to the end: %s", server->name,
+             zkl_strerror(server->code));
+    c->tell(c->arg, false, text);
+}
+
+void compare_servers(struct compare *compare, const char *path, const char *leader, ensemble_fn fn,
+                     void *arg)
 {
     struct comparison c = {.leader = leader, .tell = fn, .arg = arg};
-    int rc = 0;
-    for (int i = 0; rc == 0 && compare->count > 1 && i < compare->count; i++)
-        rc = look_from(&compare->servers[i], path);
-    for (int i = 0; rc == 0 && i < compare->count; i++) {
-        for (int j = 0; rc == 0 && j < compare->count; j++) {
-            const struct server *has = &compare->servers[i], *lacks = &compare->servers[j];
+    for (int i = 0; compare->count > 1 && i < compare->count; i++)
+        look_from(&compare->servers[i], path);
+    for (int i = 0; i < compare->count; i++) {
+        for (int j = 0; j < compare->count; j++) {
+            struct server *has = &compare->servers[i], *lacks = &compare->servers[j];
             if (need_comparison(&c, has, lacks))
-                rc = compare_two(&c, has, lacks);
+                compare_two(&c, has, lacks);
         }
     }
-    return rc;
+    for (int i = 0; i < compare->count; i++) {
+        if (compare->servers[i].code != 0)
+            tell_failure(&c, &compare->servers[i]);
+    }
 }

@@ -17,9 +17,10 @@ struct compare {
 /* 0, or the exit status after a sentence. compare_close is due in each case. */
 int compare_open(struct compare *compare, struct settings *settings);
 /* Look at and below the path at each of them, and tell of each contender that one shows and another
- * one, read between two looks at the first, does not. leader: its name, or "". 0, or a code of the library. */
-int compare_servers(struct compare *compare, const char *path, const char *leader, ensemble_fn tell,
-                    void *arg);
+ * one, read between two looks at the first, does not; and of each server that could not be looked
+ * at. leader: its name, or "". */
+void compare_servers(struct compare *compare, const char *path, const char *leader,
+                     ensemble_fn tell, void *arg);
 void compare_close(struct compare *compare);
 
 #endif

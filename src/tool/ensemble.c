@@ -25,6 +25,7 @@ struct facts {
     bool observer, follower, leader;
     long tick_ms, least_ms, most_ms; /* UNKNOWN: not said */
     long observers;                  /* that hang on this server */
+    long learners;                   /* that follow it, observers included, as it leads */
     long local_sessions;
 };
 
@@ -99,7 +100,8 @@ static bool find(struct facts *f, char *text)
 static void ask(struct facts *f)
 {
     static char text[ANSWER_SIZE];
-    f->tick_ms = f->least_ms = f->most_ms = f->observers = f->local_sessions = UNKNOWN;
+    f->tick_ms = f->least_ms = f->most_ms = f->observers = f->learners = f->local_sessions =
+        UNKNOWN;
     f->answers = find(f, text);
     if (!f->answers)
         return;
@@ -115,6 +117,7 @@ static void ask(struct facts *f)
     }
     if (ask_word(f, "mntr", text)) {
         f->observers = f->follower ? number_of(text, "zk_synced_observers\t") : UNKNOWN;
+        f->learners = f->leader ? number_of(text, "zk_learners\t") : UNKNOWN;
         f->local_sessions = number_of(text, "zk_local_sessions\t");
     }
 }
@@ -234,6 +237,21 @@ static void check_local(struct ensemble *e, const struct facts *f)
              f->name);
 }
 
+/* A name that stands for several servers is one server of the list. */
+static void check_list(struct ensemble *e)
+{
+    bool leads = false, follows = false, lacks = false;
+    for (int i = 0; i < e->count; i++) {
+        leads = leads || e->all[i].leader;
+        follows = follows || e->all[i].follower || e->all[i].observer;
+        lacks = lacks || e->all[i].learners >= e->count;
+    }
+    if (lacks || (follows && !leads))
+        tell(e, false,
+             "the list lacks servers of the ensemble: name each of them in it, and what they show "
+             "is compared");
+}
+
 void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn fn, void *arg,
                     char leader[SERVER_NAME_SIZE])
 {
@@ -248,4 +266,5 @@ void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_f
         if (e.all[i].leader)
             strcpy(leader, e.all[i].name);
     }
+    check_list(&e);
 }
