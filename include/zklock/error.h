@@ -83,7 +83,7 @@ enum zkl_error {
     /* the path's sequence counter is used up, and a child that is no contender prevents the library
      * from renewing the path */
     ZKL_EEXHAUSTED = -22,
-    /* an answer that the library does not understand; the detail has the number */
+    /* the server does not answer as ZooKeeper does; the detail has the number */
     ZKL_EPROTO = -23,
     ZKL_EMISMATCH = -24, /* the semaphore at the path has another number of permits */
     ZKL_ENONODE = -25,   /* inspect.h: there is no such node */

@@ -47,8 +47,7 @@
     X(ZKL_ENOCHROOT, "the chroot of the server list does not exist: create it first")              \
     X(ZKL_EEXHAUSTED, "the path's sequence counter is used up, and something keeps the library "   \
                       "from renewing the path: remove the cause")                                  \
-    X(ZKL_EPROTO,                                                                                  \
-      "the library does not understand the server's answer: check the version of the server")      \
+    X(ZKL_EPROTO, "the server does not answer as ZooKeeper does: check its version and its data")  \
     X(ZKL_EMISMATCH, "the semaphore has another number of permits: give that number, or set "      \
                      "another one for all clients")                                                \
     X(ZKL_ENONODE, "the node does not exist: list the holders and waiters again")                  \

@@ -24,9 +24,17 @@ struct zkl_log_record {
 
 /* --- levels ------------------------------------------------------------- */
 
-static enum zkl_log_level level_of_session(int state)
+/* The state stays: the server was found not to do something. */
+static bool is_about_the_server(const struct zkl_trace *trace)
 {
-    switch ((enum zkl_session_state)state) {
+    return trace->from == trace->to;
+}
+
+static enum zkl_log_level level_of_session(const struct zkl_trace *trace)
+{
+    if (is_about_the_server(trace))
+        return ZKL_LOG_WARNING;
+    switch ((enum zkl_session_state)trace->to) {
     case ZKL_SESSION_FAILED:
         return ZKL_LOG_ERROR;
     case ZKL_SESSION_STARTING: /* anew: the one before has ended */
@@ -115,7 +123,7 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
         return; /* as many as there are locks, where there are no requests */
     struct zkl_log_event event = new_event(kinds[trace->kind], ZKL_LOG_DEBUG);
     if (trace->kind == ZKL_TRACE_SESSION)
-        event.level = level_of_session(trace->to);
+        event.level = level_of_session(trace);
     if (trace->kind == ZKL_TRACE_CONTENDER) {
         event.path = trace->contender->machine.lock_request.lock_path;
         event.node = trace->contender->machine.node;

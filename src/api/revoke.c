@@ -123,7 +123,8 @@ static int fail_diverged(const struct attempt *a)
     return fail(
         a, ZKL_EPROTO,
         "the server that this client reads from shows the node, but the leader says that it "
-        "does not exist: that server has data of its own, and zklock doctor says which");
+        "does not exist: that server has data of its own, and zklock doctor, with each server of "
+        "the ensemble in its list, says which");
 }
 
 /* With the version that was seen just before, if one was. *again: look again, the answer was lost

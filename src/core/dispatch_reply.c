@@ -345,8 +345,8 @@ static void leave_server(struct zkl_core *core)
     zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_SESSION,
                                             .from = ZKL_SESSION_CONNECTED,
                                             .to = ZKL_SESSION_CONNECTED,
-                                            .why = "the server shows a node that the leader does "
-                                                   "not have: to another server"});
+                                            .why = "the server shows a node that the leader lacks: "
+                                                   "to another one; zklock doctor says which"});
     core->denied_link = 0;
     core->port->session(core->port, ZKL_SA_LEAVE_SERVER);
 }

@@ -116,7 +116,7 @@ static int run(int argc, char **argv)
     if (rc == 0 && !b.yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
         rc = fail(EXIT_USAGE, "there is no terminal to ask on: give --yes to delete %s", b.node);
     if (rc == 0)
-        rc = tool_connect(&b.client, &b.settings, CONNECT_MS);
+        rc = tool_connect(&b.client, &b.settings, CONNECT_MS, NULL);
     if (rc == 0)
         rc = with_client(&b);
     if (b.client)

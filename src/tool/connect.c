@@ -174,11 +174,14 @@ static int open_client(struct zkl_client **client, const struct zkl_client_optio
     return code == 0 ? 0 : fail_code(code);
 }
 
-int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms)
+int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms,
+                 zkl_log_fn log)
 {
     struct tool_options options;
     int rc = tool_options(&options, settings);
     options.client.connect_timeout_ms = connect_ms;
+    options.client.log_fn = log;
+    options.client.log_level = ZKL_LOG_WARNING;
     if (rc == 0)
         rc = open_client(client, &options.client, settings);
     tool_options_fini(&options);

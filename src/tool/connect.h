@@ -25,8 +25,10 @@ struct tool_options {
 int tool_options(struct tool_options *options, struct settings *settings);
 void tool_options_fini(struct tool_options *options);
 
-/* Complete the settings, and connect within connect_ms. 0, or the exit status after a sentence. */
-int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms);
+/* Complete the settings, and connect within connect_ms. log: gets warnings, or NULL. 0, or the exit
+ * status after a sentence. */
+int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms,
+                 zkl_log_fn log);
 
 /* Close, waiting at most CLOSE_MS, and free. */
 void tool_disconnect(struct zkl_client *client);

@@ -407,7 +407,7 @@ static int run(int argc, char **argv)
     if (rc == 0)
         rc = raw_check(&d.settings);
     if (rc == 0)
-        rc = tool_connect(&d.client, &d.settings, CONNECT_MS);
+        rc = tool_connect(&d.client, &d.settings, CONNECT_MS, NULL);
     if (rc == 0)
         rc = raw_open(&d.raw, &d.settings, CONNECT_MS, -1);
     if (rc == 0)

@@ -39,7 +39,7 @@ static int check(struct settings *settings, const char *path)
 {
     struct zkl_client *client = NULL;
     struct zkl_mutex *mutex = NULL;
-    int rc = tool_connect(&client, settings, CONNECT_MS);
+    int rc = tool_connect(&client, settings, CONNECT_MS, NULL);
     if (rc != 0)
         return rc;
     int code = zkl_mutex_new(&mutex, client, path, NULL);

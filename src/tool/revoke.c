@@ -188,7 +188,7 @@ static int run(int argc, char **argv)
     struct args args = {.command = "revoke", .known = known, .take = take, .arg = &r};
     int rc = args_parse_one(&args, argc, argv, "one PATH", &r.path);
     if (rc == 0)
-        rc = tool_connect(&r.client, &r.settings, CONNECT_MS);
+        rc = tool_connect(&r.client, &r.settings, CONNECT_MS, NULL);
     if (rc == 0)
         rc = with_client(&r);
     if (r.client)

@@ -392,7 +392,8 @@ static int with_job(struct run *run)
     if (rc == 0 && run->options.not_within_ms)
         rc = raw_check(&run->options.settings); /* before any other contender must wait for us */
     if (rc == 0)
-        rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS);
+        rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS,
+                          run->options.verbose ? standing_log : NULL);
     if (rc == 0)
         rc = check_make(run->client);
     if (rc == 0 && run->options.not_within_ms)

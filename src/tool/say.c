@@ -16,7 +16,7 @@
 #include "plain.h"
 
 const char *program_name = "zklock";
-bool say_never_waits;
+atomic_bool say_never_waits;
 
 /* In one write: several processes share the stream. */
 static void say_list(const char *format, va_list args) __attribute__((format(printf, 1, 0)));

@@ -3,6 +3,7 @@
 #ifndef ZKLOCK_TOOL_SAY_H
 #define ZKLOCK_TOOL_SAY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "exits.h"
@@ -11,7 +12,7 @@
 extern const char *program_name;
 
 /* Set while a lock is held that must be watched: what cannot be written at once is omitted. */
-extern bool say_never_waits;
+extern atomic_bool say_never_waits;
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

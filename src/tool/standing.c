@@ -24,6 +24,16 @@ enum {
     REPEAT_MS = 60000,
 };
 
+/* Where the state stays, an event is about the server, but for a session that ended before it began.
+ */
+void standing_log(const struct zkl_log_event *event, void *unused)
+{
+    (void)unused;
+    if (event->kind == ZKL_LOG_KIND_SESSION && strcmp(event->from, event->to) == 0 &&
+        strcmp(event->from, "STARTING") != 0)
+        say("%s", event->why);
+}
+
 struct seen {
     int64_t at_ns; /* 0: nothing yet */
     int member;

@@ -20,4 +20,7 @@ struct standing {
 void standing_report(struct standing *standing, const struct claim *claim);
 void standing_end(struct standing *standing);
 
+/* A log_fn: what the client finds wrong with the server. */
+void standing_log(const struct zkl_log_event *event, void *unused);
+
 #endif

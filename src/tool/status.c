@@ -186,7 +186,7 @@ static int watch(struct status *s)
 
 static int with_client(struct status *s)
 {
-    int rc = tool_connect(&s->client, &s->settings, CONNECT_MS);
+    int rc = tool_connect(&s->client, &s->settings, CONNECT_MS, NULL);
     if (rc != 0)
         return rc;
     s->no_runs = settings_secured(&s->settings);

@@ -189,6 +189,55 @@ static void set_apart(size_t follower)
     check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
 }
 
+/* Lists are not for reading. */
+static size_t refuse_lists(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                           void *unused)
+{
+    enum { ERR_AT = 12, RUNTIME_INCONSISTENCY = -2 };
+
+    (void)unused;
+    if (dir == PROXY_TO_CLIENT && (op == PROXY_CHILDREN || op == PROXY_CHILDREN2) && size > ERR_AT)
+        bytes_put32(frame + ERR_AT, RUNTIME_INCONSISTENCY);
+    return size;
+}
+
+/* The doctor's own session is at any of them, and where it is at this one its look ends with 69. */
+static void one_that_cannot_be_looked_at_hides_none(size_t apart)
+{
+    char words[128];
+    struct tool tool;
+    struct proxy *proxy = proxy_before(ensemble, (int)(apart + 1) % 3);
+    const char *list[] = {zks_address(ensemble, (apart + 2) % 3), proxy_address(proxy),
+                          zks_address(ensemble, apart)};
+    char servers[256];
+    int status;
+
+    snprintf(servers, sizeof servers, "%s,%s,%s", list[0], list[1], list[2]);
+    proxy_set_hook(proxy, refuse_lists, NULL);
+    do {
+        tool = tool_run("doctor", "--servers", servers, "/apart/lock");
+        status = tool_status(&tool);
+    } while (status == 69);
+    check_num(status, ==, 1);
+    snprintf(words, sizeof words, "%s shows the node " NODE "0 of holder", list[2]);
+    check_true(tool_says(&tool, words));
+    snprintf(words, sizeof words, "what %s shows was not compared to the end", list[1]);
+    check_true(tool_says(&tool, words));
+    proxy_stop(proxy);
+}
+
+/* A wait behind a node that only its own server has, with no other one to go to. */
+static void the_waiter_is_told(void)
+{
+    struct tool tool = tool_run("run", "-v", "--session-timeout", "2", "/apart/lock", "--", "true");
+
+    check_wait(tool_says(&tool, "zklock: the server shows a node that the leader lacks: to another "
+                                "one; zklock doctor says which\n"),
+               WAIT_MS);
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_signal(&tool), ==, SIGTERM);
+}
+
 /* Goal: a follower that shows a node that the leader does not have, and lacks one that it has
  * (ZOOKEEPER-4837, -5010), is named with both. Those who would ask or delete that node are told what is so, and
  * soon. */
@@ -214,7 +263,11 @@ static void a_follower_with_data_of_its_own_is_found(void **state)
              "not wait for it",
              zks_address(ensemble, follower));
     tool_check(1, words, "doctor", "/");
+    one_that_cannot_be_looked_at_hides_none(follower);
     check_ok(setenv("ZKLOCK_SERVERS", zks_address(ensemble, follower), 1));
+    tool_check(0, "the list lacks servers of the ensemble", "doctor", "/apart");
+    the_waiter_is_told();
+    tool_check(70, "the server does not answer as ZooKeeper does", "revoke", "/apart/lock");
     tool_check(70, "that server has data of its own", "revoke", "/apart/lock");
     tool_check(70, "that server has data of its own", "revoke", "--within", "5", NODE "0");
     tool_check(70, "that server has data of its own", "break", "--yes", NODE "0");
