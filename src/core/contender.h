@@ -297,6 +297,7 @@ struct zkl_contender_machine {
     bool was_first;
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */
+    int64_t sequence;                 /* its number, or ZKL_SEQUENCE_NONE */
     int64_t czxid;                    /* the token */
     int64_t lease_end_boot;           /* of the hold; 0: it has no lease */
     int64_t unlocked_boot;            /* its owner unlocked it then; 0: it has not */

@@ -128,9 +128,7 @@ static void contend(struct zkl_step *s)
 /* No contender can queue behind the last numbers: a new one has no node that could be seen. */
 static bool is_near_the_end(const struct zkl_contender_machine *m)
 {
-    struct zkl_node_name place;
-    return !zkl_name_parse(m->node, &m->lock_request.naming, &place) || place.sequence < 0 ||
-           place.sequence >= ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR;
+    return m->sequence < 0 || m->sequence >= ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR;
 }
 
 /* A path that cannot be read may hide another contender. */

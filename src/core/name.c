@@ -261,6 +261,12 @@ bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct z
     return parse(child, naming, place) != NULL;
 }
 
+int64_t zkl_name_sequence(const char *child, const struct zkl_naming *naming)
+{
+    struct zkl_node_name place;
+    return parse(child, naming, &place) ? place.sequence : ZKL_SEQUENCE_NONE;
+}
+
 bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b)
 {
     bool named = a->names == ZKL_NAMES_NAMED;

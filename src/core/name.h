@@ -58,6 +58,8 @@ struct zkl_node_name {
  * starts early enough for peers that don't know this rule to have left by then. */
 #define ZKL_SEQUENCE_HARD INT32_C(0x7ff00000)
 #define ZKL_SEQUENCE_NEAR INT32_C(0x100000) /* this many before it */
+/* A name that has none: no number is this one. */
+#define ZKL_SEQUENCE_NONE INT64_MIN
 
 /* NULL if path, which begins with a slash, is normalized and has only characters that ZooKeeper
  * takes. */
@@ -100,6 +102,9 @@ bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl
 
 /* True if the child's GUID is marked so. */
 bool zkl_name_is_retained(const char *child);
+
+/* Its number, or ZKL_SEQUENCE_NONE: it does not parse. */
+int64_t zkl_name_sequence(const char *child, const struct zkl_naming *naming);
 
 /* The digits at the end of a name that parses. */
 const char *zkl_name_digits(const char *child, const struct zkl_naming *naming);

@@ -10,11 +10,8 @@
 
 static bool node_is_exhausted(const struct zkl_contender_machine *m)
 {
-    struct zkl_node_name place;
-    if (!zkl_name_parse(m->node, &m->lock_request.naming, &place))
-        return true;
-    return !zkl_roles[m->lock_request.naming.role].counted &&
-           zkl_sequence_exhausted(place.sequence);
+    return m->sequence == ZKL_SEQUENCE_NONE || (!zkl_roles[m->lock_request.naming.role].counted &&
+                                                zkl_sequence_exhausted((int32_t)m->sequence));
 }
 
 /* --- the predicate ------------------------------------------------------- */

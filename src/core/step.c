@@ -181,6 +181,7 @@ void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
         zkl_text_copy(s->m->node, sizeof s->m->node, name);
     else
         zkl_contender_name_downgraded(s->m, s->m->node);
+    s->m->sequence = zkl_name_sequence(s->m->node, &s->m->lock_request.naming);
     s->m->czxid = s->kind->within_hold ? s->m->downgrade_from_czxid : czxid;
     s->m->on_server = true;
     s->m->maybe_on_server = false;

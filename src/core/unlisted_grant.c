@@ -17,14 +17,6 @@ static uint64_t lock_path_watch_id(const struct zkl_core *core,
     return zkl_watch_is_reliable(core, watch) ? watch->id : 0;
 }
 
-static bool number_of(const struct zkl_contender *c, const char *name, int32_t *number)
-{
-    struct zkl_node_name place;
-    bool known = zkl_name_parse(name, &c->machine.lock_request.naming, &place);
-    *number = known ? place.sequence : 0;
-    return known;
-}
-
 /* A new one where it was armed over an earlier link; one that is being armed is taken up again. */
 static void watch_lock_path(struct zkl_core *core, struct zkl_unlisted_grant *unlisted,
                             const char *path)
@@ -78,9 +70,7 @@ static void look_behind(const struct zkl_core *core, struct zkl_contender *c, in
 {
     struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
     const struct zkl_contender *last = own_last(core, c);
-    int32_t before;
-    bool follows = last && number_of(last, last->machine.node, &before) && before >= 0 &&
-                   number > 0 && before == number - 1;
+    bool follows = last && number > 0 && last->machine.sequence == number - 1;
     if (follows && may_wait_unlisted(c)) {
         event->behind = last->machine.node;
         event->before = before_at_most(unlisted, number);
@@ -109,8 +99,10 @@ void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
                           struct zkl_event *event)
 {
     struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
-    int32_t number;
-    if (!unlisted || !name || !number_of(c, name, &number))
+    if (!unlisted || !name)
+        return;
+    int64_t number = zkl_name_sequence(name, &c->machine.lock_request.naming);
+    if (number == ZKL_SEQUENCE_NONE)
         return;
     bool next = number > 0 && number == unlisted->next_number;
     uint64_t release_watch_id = lock_path_watch_id(core, unlisted);
@@ -118,7 +110,7 @@ void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
     if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
         watch_lock_path(core, unlisted, c->machine.lock_request.lock_path);
     event->first = next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
-    look_behind(core, c, number, event);
+    look_behind(core, c, (int32_t)number, event);
 }
 
 void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
@@ -130,10 +122,9 @@ void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
 void zkl_unlisted_left(struct zkl_contender *c)
 {
     struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
-    int32_t number;
-    if (!unlisted || !c->machine.was_first || !number_of(c, c->machine.node, &number))
+    if (!unlisted || !c->machine.was_first || c->machine.sequence == ZKL_SEQUENCE_NONE)
         return;
-    unlisted->next_number = number + 1; /* the last number is never granted */
+    unlisted->next_number = (int32_t)c->machine.sequence + 1; /* the last number is never granted */
     unlisted->release_watch_id = c->release_watch_id;
     /* Ours was there until now, so the path's node is still that of all who were made meanwhile. */
     unlisted->last_is_behind =

@@ -40,7 +40,7 @@ STRUCTS = {
     'zkl_shared_list': ('o->shared_list', {'leader': PASSING, 'round': PASSING, 'out': DERIVED}),
     'zkl_heartbeat': ('b', {}),
     'zkl_contender': ('o s', {'prev': PLACES, 'counted': DERIVED, 'node_bytes': CONSTANT}),
-    'zkl_contender_machine': ('m', {'unprovable': CONSTANT}),
+    'zkl_contender_machine': ('m', {'unprovable': CONSTANT, 'sequence': DERIVED}),
     'zkl_lock_request': ('m->lock_request o->machine.lock_request', {'data': CONSTANT, 'lease_ns': CONSTANT, 'downgrade_from': CONSTANT}),
     'zkl_naming': ('m->lock_request.naming', {'names': CONSTANT, 'name': CONSTANT}),
     'zkl_quota': ('m->lock_request.quota', {}),
