@@ -1,36 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Group commit: creates and deletes of locks that have nothing to do with each other, in one
- * transaction. The ensemble pays the cost of one write for all of them.
+ * Group commit: creates and deletes of single locks that have nothing to do with each other, in
+ * one transaction. The ensemble commits it once, and the client makes one call for all of them.
  *
- * Which requests wait for others. First, a create that needs no list, because its number alone will
- * say that it is the first (unlisted_grant.h), while no other contender of this client is there.
- * Second, the first delete of an unlocked hold's node, if the client knows of no contender that
- * waits for it: no other contender of its own is there, none queued before or behind it, and none
- * asked for its release. So these are never grouped: requests that others wait for, deletes that
- * may find nothing (a second one, a leftover's, a lapsed lease's), creates of contended locks, of
- * readers and writers, of permits, heartbeats and parents.
+ * Which requests wait for others. First, a create that needs no list, because its number alone
+ * will say that it is the first (unlisted_grant.h), while no other contender of this client is
+ * there. Second, the first delete of an unlocked hold's node, if the client knows of no contender
+ * that waits for it: no other contender of its own is there, none queued before or behind it, and
+ * none asked for its release. So these are never grouped: requests that others wait for, deletes
+ * that may find nothing (a second one, a leftover's, a lapsed lease's), creates of contended
+ * locks, of readers and writers, of permits, heartbeats and parents.
  *
- * When. Only while ZKL_GROUP_COMMIT_FROM creates and deletes of the client are under way, and until
- * the next of them is answered: the requests that came meanwhile are sent then. So there is no
- * timer, a client that does one thing at a time never waits, and no request waits longer than the
- * answer to a request that is out already. The threads of a transaction's members come back one
- * after the other. After some transactions that had as many members, one write under way is enough,
- * until ZKL_GROUP_COMMIT_CREDIT times in a row fewer were sent: else the first of them would be
- * sent singly each time.
+ * When. Only while ZKL_GROUP_COMMIT_FROM creates and deletes of the client are under way, and
+ * until the next of them is answered, or a transaction is full: the requests that came meanwhile
+ * are sent then, deletes first. So there is no timer, a client that does one thing at a time never
+ * waits, and no request waits longer than the answer to a request that is out already. The threads
+ * of a transaction's members come back one after the other. So after as many parts were sent
+ * together, one write under way is enough, until ZKL_GROUP_COMMIT_CREDIT times in a row fewer
+ * were: else the first of them would be sent singly each time.
  *
  * What is sure.
- * - Tokens. All nodes of a transaction have its zxid, so it never has two creates of one path: both
- *   would be granted, one after the other, with equal tokens. A second one is not even without a
- *   list while the first is there, and is refused here besides. (Readers of one path could share
- *   one, as none excludes the other; their creates need a list, so they are not grouped.) A delete
- *   and a create at one path may be in it, in this order: the token of the deleted node is that of
- *   an earlier transaction.
- * - The zxid. The answer does not contain it: that to a plain create in a transaction has no Stat,
- *   and libzookeeper knows no other one there (B85). As for multi-locks (batch.c), one list that is
- *   sent along shows it if the count of the path's changes proves that the last was ours, else a
- *   read of one of the nodes does. That is one request for all of them. An unexpected answer to it
- *   may concern the one path alone: then each member reads its own node, as after a create that is
- *   answered without a Stat, and none has the lock before.
+ * - Tokens. All nodes of a transaction have its zxid, so it never has two creates of one path:
+ *   both would be granted, one after the other, with equal tokens. A second one is not even
+ *   without a list while the first is there, and is refused here besides. (Readers of one path
+ *   could share one, as none excludes the other; their creates need a list, so they are not
+ *   grouped.) A delete and a create at one path may be in it, in this order: the token of the
+ *   deleted node is that of an earlier transaction.
+ * - The zxid. It is found as a multi-lock's (batch.h), by one request for all of them. An
+ *   unexpected answer to it may concern the one path alone: then each member reads its own node,
+ *   as after a create that is answered without a Stat, and none has the lock before.
  * - Failure. All or nothing is done (B5). If an answer names the part to blame, all are sent
  *   singly, deletes first, each in the order in which they came, so that it fails its own call
  *   only; and its path's writes are sent singly for ZKL_GROUP_COMMIT_SINGLY_MS, so that the next

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One list for several contenders of one path: one of them sends it, and the answer is for all. It
  * must be sent after each of their nodes was made, and after the event that they list for. So a
- * contender that comes while some first lists of the same path are out follows the last of them.
- * When that is answered, one list is sent for all followers. Otherwise n threads that queue
- * together fetch n times n names. */
+ * contender that comes while ZKL_SHARE_FROM first lists of the same path are out sends its create
+ * alone, and follows the last of them. When that is answered, one list is sent for all followers,
+ * which shows all their nodes. Those whose lists are out are before them, so no contender gets the
+ * lock later for it. Otherwise n threads that queue together fetch n times n names. */
 #ifndef ZKL_CORE_LIST_COALESCING_H
 #define ZKL_CORE_LIST_COALESCING_H
 

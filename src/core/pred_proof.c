@@ -2,29 +2,29 @@
  *
  * A waiter whose predecessor's node is deleted is the first in the queue, and needs no list to see
  * it, if all of this holds:
- *
  * - No contender was before it but the predecessor, by the list that it waits by
  *   (zkl_contender_is_next), or the predecessor had the lock until now, so that none was before
  *   that one (GIVEN_BACK). A waiter by its number instead of a list (unlisted_grant.h) knows as
- *   much once its predecessor's node was seen; if the watch did not find that (UNSEEN) the path may
- *   be another one, where others are before it.
+ *   much once its predecessor's node was seen; if the watch did not find that (UNSEEN) the path
+ *   may be another one, where others are before it.
  * - None can have come between since: a number before ours is never given again, except to a read
- *   node that is made under its writer's. So both nodes must be plain mutexes'
- *   (pred_is_exclusive_mutex).
+ *   node that is made under its writer's. So both nodes must be plain mutexes', "lock-"
+ *   (pred_is_exclusive_mutex): Kazoo's writers have the names of its mutexes.
  * - Our own node exists. A server sends events in the order of what they report. So a watch on our
- *   own node that was armed over the link that is up, and has not fired, says that the node existed
- *   when the predecessor's was deleted. But the nodes of one session are deleted together when it
- *   ends, in any order: if both are this session's, the deletion proves nothing by itself (UNSURE),
- *   and only the answer to our own delete does (GIVEN_BACK).
- * - The session is proved well enough for a grant. (Else the list is sent, and its result waits for
- *   a proof.)
+ *   own node that was armed over the link that is up, and has not fired, says that the node
+ *   existed when the predecessor's was deleted. But the nodes of one session are deleted together
+ *   when it ends, in any order: if both are this session's, the deletion proves nothing by itself
+ *   (UNSURE), and only the answer to our own delete does (GIVEN_BACK). It comes next; until then
+ *   the waiter is the heir of the one that leaves.
+ * - The session is proved well enough for a grant: it has not ended, unless another client closed
+ *   it on purpose. (Else the list is sent, and waits for a proof.)
  *
  * If only the third is open, because the answer to the watch on our own node is under way, that
- * answer decides next and sooner than a list would: PENDING. Everything else is NONE, and means a
- * list.
+ * answer decides, before any list (PENDING): our node was there after the predecessor's was not,
+ * so a list could show no more. (Processes in turns outrun their watches.) All else means a list.
  *
- * feed.c and dispatch_reply.c, which know how a node ended, and queueing.c, which acts on it, call
- * this. It owns nothing. */
+ * feed.c, dispatch_reply.c (they know how a node ended) and queueing.c call this. It owns
+ * nothing. */
 #include "pred_proof.h"
 
 enum zkl_pred_end zkl_pred_end_of(const struct zkl_core *core, const struct zkl_watch *watch)
