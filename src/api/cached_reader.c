@@ -2,10 +2,9 @@
  *
  * Readers of one handle that share one node, which stays on the server (src/core/read_cache.h).
  * This file decides which threads enter without a request, whose node becomes the shared one, and
- * when the node closes. Each thread has a seat (seat.h), so that re-entries, counts and the refusal
- * of an upgrade work as with a node of its own. zkl_cached_enter and zkl_cached_leave take no lock;
- * the rest runs under the client's mutex or takes it. mutex.c and rwlock.c call this file, and
- * users for the option. */
+ * when the node closes. Each thread has a seat (seat.h). zkl_cached_enter and zkl_cached_leave
+ * take no lock; the rest runs under the client's mutex or takes it. mutex.c and rwlock.c call this
+ * file, and users for the option. */
 #include "cached_reader.h"
 
 #include "counts.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread's seat in a node that several readers share: a hold in the map of its owner, which has
- * the count, and behind it the one hold of all readers that are in (base). A seat has no contender,
- * and no thread waits with it. Entering and leaving takes no lock and no memory: a thread that
- * leaves keeps its seat for the next time. Threads that acquire or free a lock also query the node
- * here: whether one is wanted, whether it closes, whether no reader is in. cached_reader.c assigns
- * seats. hold.c calls this file for a thread that has ended, owner.c when the thread ends; wait.c
- * and lock.c close the node, with the client's mutex. */
+ * Seats in a node that several readers share, and what threads that acquire or free a lock ask of
+ * that node: whether one is wanted, whether it closes, whether no reader is in (seat.h). Entering
+ * and leaving takes no lock and no memory: a thread that leaves keeps its seat for the next time.
+ * No thread waits with a seat. cached_reader.c assigns seats. hold.c calls this file for a thread
+ * that has ended, owner.c when the thread ends; wait.c and lock.c close the node, with the
+ * client's mutex. */
 #include "seat.h"
 
 #include <stdlib.h>

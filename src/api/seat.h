@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A thread's seat in a node that several readers share, and that node. Without the mutex, except
- * where a comment says so. */
+ * A thread's seat in a node that several readers share (src/core/read_cache.h), and that node. A
+ * seat is a hold without a contender in its owner's map. It has the count, and a pointer (base) to
+ * the hold that all are in, which has losses and requests to release. So re-entries, the refusal
+ * of an upgrade and the thread's end are as with a node of its own. A seat is its owner's alone,
+ * and is removed with the last unlock. An operation that enters again keeps the node's hold, not
+ * the seat.
+ *
+ * News of the node close the gate before the client looks whether a reader is inside that must
+ * hear them: a reader that enters just then is counted, or waits. The core opens the gate again
+ * when it settles, if it may.
+ *
+ * Without the mutex, except where a comment says so. */
 #ifndef ZKL_API_SEAT_H
 #define ZKL_API_SEAT_H
 

@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The owners of one handle take turns on one node. An unlock hands it on to the owner that has
- * waited longest in this process, or leaves it on the server without a holder. From there an owner
- * can take it again, or the handle gives it up when another client queues for it. The hold moves
- * from one owner to the next with its contender: the same node and token. Each call below is one
- * transition that decides. */
+ * The local queue of a mutex handle with local_handoffs_max or retain_ms: its owners take turns on
+ * one node. The contender knows nothing of them, and stays HOLDING. What moves from one owner to
+ * the next is the hold, with its contender (the same node and token) and its flags, out of one
+ * owner's map into another's. So neither handing on nor taking needs memory. Each call below is
+ * one transition that decides. The owner that is next is woken, alone, after the client's mutex
+ * was given back.
+ *
+ * An unlock decides in this order:
+ * 1. An owner waits, and the hold may stay (HOLDING, not suspect, not revoked, no lease, a fresh
+ *    window): the one that has waited longest gets it.
+ * 2. No owner waits, the hold may stay, the handle retains, and the node is not contended: it
+ *    stays on the server without a holder.
+ * 3. Otherwise the node is deleted, and the next owner's create is sent behind the delete.
+ *
+ * The rest is decided when an event is over. What is IDLE and may not stay any more, or is
+ * contended, is given up. An owner that waited for a hold that is lost, or for a contender that
+ * failed, queues immediately. So no thread has to wake up for any of it.
+ *
+ * Which others queue. A lock that was waited for is contended from the start: the others will be
+ * back, most likely, and a hand-off to them is as quick as without all this. Otherwise a list of
+ * the path with a child watch shows it. It is asked for once for a node, when that is kept for the
+ * first time or was handed on handoffs_max times in a row, and again after each reconnect. Another
+ * contender in the list, or the watch's event whatever it means, marks the node contended for
+ * good: an idle one is deleted immediately, another one with the next unlock, or after that number
+ * of hand-offs. A path that can't be listed counts as contended.
+ *
+ * When the link breaks, an idle node is given up rather than kept until the link is back. A brief
+ * outage then costs one create, and there is no node for which no party can say whether others
+ * wait for it.
+ *
+ * The mark. A try has to know that a node may be idle. The node's name says so, in the version
+ * digit of its GUID (zkl_guid_mark_retained), and not its data: the list that the try reads anyway
+ * shows it. So a busy lock still costs one read, also for users without retained mutexes. */
 #ifndef ZKL_CORE_LOCAL_QUEUE_H
 #define ZKL_CORE_LOCAL_QUEUE_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The shared node of the readers of one handle, from its grant to its end: when the gate is open,
- * when the client lists others again, and when it deletes the node. It stays one contender that
- * holds; only the gate knows which readers are in. That no two contenders hold that must not
- * follows from the node, as for any hold: the node is deleted when the gate is closed and no reader
- * is in. The other decisions here are how soon others get their turn. core.c calls this file, for a
- * handle or when something is due, and timers.c, with the client's mutex. */
+ * when the client lists others again, and when it deletes the node. read_cache.h has the argument.
+ * core.c calls this file, for a handle or when something is due, and timers.c, with the client's
+ * mutex. */
 #include "read_cache.h"
 
 #include <assert.h>

@@ -1,8 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A reader's node that stays: the threads of one handle enter and leave without a request, through
- * read_gate.h, as long as nothing forbids it. This code finds the reasons that do: a contender
- * queues that must not be beside a reader, the link is another one and no list has come over it,
- * the last list is old, the node is, or the hold is not sure. */
+ * A reader's node that stays (zkl_rwlock_retain_readers): the threads of one handle enter and
+ * leave without a request, a lock or memory, through read_gate.h, as long as nothing forbids it.
+ * The contender is one that holds, as ever, so exclusion, token and window are its; only the gate
+ * knows which readers are in. When it is closed and none is in, whoever finds that deletes the
+ * node, under the client's mutex.
+ *
+ * How long the gate is open: until the earlier one of two, the node's age, and T/2 after the
+ * client asked for the last list that showed no contender that excludes a reader. It is closed
+ * while the hold is suspect, and from the loss of a link until a list has come over the next one.
+ * A list is sent each T/4, and whenever the child watch reports that a contender joined or left.
+ *
+ * It closes for good when others queue (a list shows a writer, or a mutex), another client asks
+ * for the node, the node is old, the hold is not sure, or the own handle wants to write: then
+ * before the writer asks for anything.
+ *
+ * Which nodes are watched. Otherwise a contender watches the node before it and its own, and no
+ * client is woken for others' sake. The child watch departs from that: each client that keeps a
+ * reader's node hears of every contender that joins or leaves at the path, and lists it. So this
+ * is opt-in, and at most ZKL_CACHED_READERS_MAX nodes of a path are kept. A reader that finds that
+ * number with the mark before its own in a list does not keep its node, and for one session
+ * timeout neither tries again nor marks a node. As the nodes before one's own can only become
+ * fewer, there are never more.
+ *
+ * The mark is that of a retained mutex (local_queue.h). One reader of a handle at a time queues
+ * with it (the candidate): the node of any other would not become that of all, and a try would
+ * wait 200 ms for it in vain. A writer's try queues if all before it are readers with the mark. A
+ * contender that waits for a used-up counter asks them to release, one after the other.
+ *
+ * These have a node of their own, also beside one that is kept: an operation, a part of a
+ * multi-lock, a downgrade, a caller that wants a lease, and one that comes while the old node is
+ * still in use. */
 #ifndef ZKL_CORE_READ_CACHE_H
 #define ZKL_CORE_READ_CACHE_H
 
