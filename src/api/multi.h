@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A multi-lock, for the files that know its members: multi.c has its handle and its calls,
  * multi_acquire.c and multi_release.c have the steps, for threads and operations alike,
- * multi_async.c has the operations. */
+ * multi_async.c has the operations.
+ *
+ * Mutexes that are next to each other, a group, are in no local queue and ask for no retained
+ * node: a try that meets one is busy immediately, and writes nothing. A member that is lost while
+ * others are waited for is noticed at the next step: to wait for more on top of it is in vain. All
+ * are given up, and made anew when the server has answered for what they had. More permits than
+ * there are, and a try through a handle that holds, fail before the first request, as that needs
+ * no server. */
 #ifndef ZKL_API_MULTI_H
 #define ZKL_API_MULTI_H
 

@@ -101,8 +101,7 @@ void zkl_batch_reset(struct zkl_batch *batch)
 
 /* --- which transaction it was ------------------------------------------- */
 
-/* Apparently no other client changes this path's children. So the list behind our nodes will show
- * the zxid that they were made with, which they share. */
+/* Apparently no other client changes this path's children: a list behind our nodes will do. */
 static bool is_calm(const struct zkl_core *core, const struct zkl_contender *c)
 {
     return c->machine.lock_request.view && c->machine.lock_request.view->calm &&
@@ -115,9 +114,8 @@ void zkl_batch_count_own(struct zkl_contender *c)
         c->machine.lock_request.view->own++;
 }
 
-/* The children's changes are counted by the server: if those since the last look are as many as
- * this client's own, of which the making of our node was the last, then nothing came after that,
- * and the transaction that changed them last is ours. */
+/* There were as many changes since the last look as this client's own, of which the making of our
+ * node was the last. */
 static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_contender *c,
                                 const struct zkl_reply *reply)
 {

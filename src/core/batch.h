@@ -1,7 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A batch: contenders whose nodes are made in one transaction, and deleted in one. Each is a
- * machine of its own that knows nothing of the others. The batch only combines their requests, and
- * distributes the one answer to all. */
+ * machine of its own that knows nothing of the others, and asks for its create and its list as
+ * ever. The batch waits until all that still will ask have asked, sends one transaction, and
+ * distributes the one answer to all.
+ *
+ * Failure. If one create fails, nothing was made: the contender to blame hears why, the others
+ * hear ROLLED_BACK and ask again. If the answer is lost, each contender looks for its own node. If
+ * one delete of several fails, all are sent singly.
+ *
+ * The zxid, which all nodes of a transaction share, is the token. The answer does not contain it:
+ * that to a plain create in a transaction has no Stat, and libzookeeper knows no other one there
+ * (B85). So one of the nodes is read for it, and the lists are sent along: two round trips. A
+ * member whose node that shows to be missing queues again. A node that another client deletes
+ * afterwards, and any other member's that is missing, is a holder's that was deleted by hand:
+ * heartbeats notice it.
+ *
+ * Where no other client changes the children of the first path, the first round trip shows the
+ * zxid. A list comes with the path's Stat: how often its children have changed (cversion), and
+ * which transaction changed them last (pzxid). The client keeps the first (struct
+ * zkl_children_view), and counts its own creates and deletes that were answered since. If a later
+ * list shows just as many changes, and the last one answered was the making of our nodes, then
+ * nothing came after that, and pzxid is its zxid. So the lists are sent with the creates if the
+ * list before this one was calm. If they don't show it after all, everything is asked for again
+ * behind the names. What is kept counts over one link only, and for one incarnation of the path.
+ *
+ * Where the grants need no lists (unlisted_grant.h), only the first path's is sent, for the zxid:
+ * 2 transactions and 1 read for a multi-lock; or 2 reads, where other clients change that path. */
 #ifndef ZKL_CORE_BATCH_H
 #define ZKL_CORE_BATCH_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Distributes the answer to a transaction to the members of the batch, each as if it had asked
- * alone. A failure names one of them, and the others ask again; of a group commit all are sent
- * singly. The members share one zxid. The list that was sent along shows it if no other client
- * changes the path's children, else a read of one of the nodes does. dispatch_reply.c calls this
- * file, group.c and permits.c for creates that will not be sent, and core.c for creates that wait
- * to be grouped and will not be sent. */
+ * alone: batch.h says what an answer proves, group_commit.h what follows from one of a group
+ * commit. dispatch_reply.c calls this file, group.c and permits.c for creates that will not be
+ * sent, and core.c for creates that wait to be grouped and will not be sent. */
 #include <assert.h>
 
 #include "group_commit.h"

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A group: several contenders of one owner that are acquired as one, in a fixed order: a
- * multi-lock. One transaction makes all nodes that do not exist yet, and one round reads them. Then
- * only those before the first contended one may stay. One transaction deletes the others before the
- * group waits for that one, so that nothing is queued ahead of a lock that is not held. As all
- * clients wait in the same order, also those that lock one by one, no cycle can form. When the
- * contended one is granted, one transaction makes the rest again. */
+ * A group: the contenders of one multi-lock, which an owner acquires as one, in the order of their
+ * paths. When an event is over, their states decide:
+ * - All hold: the group is granted. One fails: all are backed out.
+ * - One waits: those behind it, in the order of the paths, are backed out in one transaction;
+ *   those before it stay. So nothing is queued ahead of a lock that is not held. As all clients
+ *   wait in the same order, also those that lock one by one, no cycle can form.
+ * - The one that waited is granted: the rest is made again, as one batch (batch.h).
+ * - One was held and is lost: all are backed out, and the caller starts over when nothing of them
+ *   is left. */
 #ifndef ZKL_CORE_GROUP_H
 #define ZKL_CORE_GROUP_H
 
