@@ -18,9 +18,10 @@ struct zkl_query_wait;
 struct zkl_awaited_query {
     struct zkl_query query; /* first */
 
-    /* The answer: what it was, and the node as in a reply. */
     struct zkl_query_wait *query_wait; /* the wait for it; NULL: answered, or given up */
-    int code; /* not 0: there is none: ZKL_ECLOSED, ZKL_EAUTH, ZKL_ENOMEM */
+    int code; /* not 0: there is no answer: ZKL_ECLOSED, ZKL_EAUTH, ZKL_ENOMEM */
+
+    /* The answer: what it was, and the node as in a reply. */
     enum zkl_answer answer;
     int number; /* ZooKeeper's name for it */
     int64_t czxid;
@@ -41,6 +42,7 @@ static inline struct zkl_awaited_query zkl_awaited_query_of(enum zkl_request_kin
 {
     return (struct zkl_awaited_query){.query = {.kind = kind, .path = path}};
 }
+
 /* 0, or why call can't be made with this client (ZKL_EFORK, ZKL_ECLOSED) or here
  * (ZKL_EINCALLBACK). */
 int zkl_query_check(const struct zkl_client *client, const char *call);

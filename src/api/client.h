@@ -13,14 +13,15 @@
 #include "driver/driver.h"
 #include "log.h"
 
-/* A path of a client, one object however many handles name it: what a thread's holds are found by.
- */
+/* A path of a client, one object for all handles that name it: a thread's holds are found by it. */
 struct zkl_lock_path {
     struct zkl_lock_path *next;
-    size_t refs; /* under the driver's mutex, and: */
+    /* under the driver's mutex */
+    size_t refs;
     struct zkl_children_view view;
     struct zkl_unlisted_grant unlisted;
     struct zkl_lock_metrics *counts; /* NULL: they are the client's */
+
     char path[];
 };
 
@@ -99,6 +100,7 @@ struct zkl_mutex {
     char *owner;                     /* NULL: the client's */
     bool revocable, posted_unlock;
     bool has_local_queue; /* turns are used */
+
     /* under the driver's mutex */
     struct zkl_local_queue local_queue;
     size_t uses; /* threads that hold or wait */
@@ -131,8 +133,8 @@ void zkl_client_unref(struct zkl_client *client);
 struct zkl_lock_path *zkl_lock_path_get(struct zkl_client *client, const char *path);
 void zkl_lock_path_put(struct zkl_client *client, struct zkl_lock_path *lock_path);
 
-/* Without the mutex: the failure of a call that has waited, with the reason if no server was of use.
- */
+/* The failure of a call that has waited, with the reason if no server was of use. Without the
+ * mutex. */
 int zkl_fail_unserved(struct zkl_client *client, int rc, const char *what);
 
 #endif

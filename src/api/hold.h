@@ -47,26 +47,28 @@ struct zkl_hold {
     struct zkl_op *op;
     struct zkl_group *group; /* that it waits with, and is confirmed with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
-    size_t member;                 /* of a multi-lock that is being released, */
-    struct zkl_hold *release_next; /* and the next one */
-    bool ended;                    /* the core is done with it, or does not have it yet */
-    bool has_lock_path;            /* a reference of its own */
+    /* of a multi-lock that is being released: its member, and the next hold */
+    size_t member;
+    struct zkl_hold *release_next;
+    bool ended;         /* the core is done with it, or does not have it yet */
+    bool has_lock_path; /* a reference of its own */
     /* the caller has it: from here on the library reports its states */
     bool returned;
-    bool told_suspect;               /* ... and that it is held again is due */
+    bool told_suspect;               /* SUSPECT was reported, so HELD is due */
     bool given_back;                 /* its release has begun */
     bool is_members;                 /* a permit that a multi-lock has; since before it began */
-    struct zkl_lock_metrics *counts; /* where it counts, from then until its release */
+    struct zkl_lock_metrics *counts; /* where it counts, from the grant until its release */
     int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
-    /* of a mutex with a local queue: its place in that, */
+    /* of a mutex with a local queue: its place in that */
     struct zkl_local_waiter local_waiter;
-    struct zkl_hold *given; /* and what it got instead of its own, until its call returns */
+    struct zkl_hold *given; /* what it got there instead of its own, until its call returns */
     /* the request for permits that it is part of, while that is waited for */
     struct zkl_permit_request *request;
     struct zkl_hold *leader; /* whose thread waits for this one too, meanwhile */
-    bool may_cache;          /* a thread's, and alone: ... */
-    bool caches; /* ... if it is granted its node may be that of all readers of the handle */
+    bool may_cache;          /* it is a thread's, and alone */
+    /* if it is granted its node may become that of all readers of the handle */
+    bool caches;
     /* a read lock's: the same thread's write lock; while it waits */
     const struct zkl_hold *downgrade_from;
 

@@ -12,13 +12,14 @@ struct zkl_path_metrics {
     struct zkl_lock_metrics figures;
 };
 
-/* All figures of one moment; the caller must free it. 0 or ZKL_ENOMEM. Without the mutex. */
+/* All figures of one moment. */
 struct zkl_snapshot {
     struct zkl_client_metrics client;
     struct zkl_lock_metrics locks;
     struct zkl_path_metrics *paths;
     size_t path_count;
 };
+/* 0, and the caller must pass it to zkl_snapshot_drop; or ZKL_ENOMEM. Without the mutex. */
 int zkl_snapshot_take(struct zkl_client *client, struct zkl_snapshot *snapshot);
 void zkl_snapshot_drop(struct zkl_client *client, struct zkl_snapshot *snapshot);
 

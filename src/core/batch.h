@@ -78,6 +78,7 @@ void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch);
 /* Or, of a group commit: what a member asks for, and all of that. */
 void zkl_batch_add(struct zkl_batch *batch, struct zkl_contender *contender, bool is_delete);
 void zkl_batch_send(struct zkl_core *core, struct zkl_batch *batch);
+
 /* --- batch_reply.c ------------------------------------------------------ */
 
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
@@ -92,7 +93,7 @@ void zkl_batch_cancel_held(struct zkl_core *core);
 /* Notify the members that were stopped before their creates had been sent that they will not be. */
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch);
 
-/* --- for that -------------------------------------------------------------- */
+/* --- for batch_reply.c ---------------------------------------------------- */
 
 /* Some nodes may have been made, and an answer will show it. */
 bool zkl_batch_is_creating(const struct zkl_batch *batch);

@@ -20,7 +20,8 @@ void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits);
 void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_queue);
 void zkl_read_cache_touch(struct zkl_core *core, struct zkl_read_cache *cache);
 
-/* It ends with this code, unless it does already. culprit: the member; news: of it, or NULL. */
+/* It ends with this code, unless it does already. culprit: the member; notification: of it, or
+ * NULL. */
 void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,
                     const struct zkl_notification *notification);
 void zkl_permits_fail(struct zkl_permits *permits, int code, int number, const char *detail);

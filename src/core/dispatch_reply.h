@@ -10,4 +10,5 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
 void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply);
 /* The watch has fired and is over: notify each subscriber. */
 void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_fired what);
+
 #endif

@@ -12,10 +12,14 @@
 enum zkl_listed_in { ZKL_IN_LOCK_PATH, ZKL_IN_LEASES, ZKL_IN_LOCKS };
 
 struct zkl_listed {
-    const char *name; /* these three are given; text is borrowed */
+    /* Given; text is borrowed. */
+
+    const char *name;
     enum zkl_listed_in in;
     int64_t session; /* its owner's */
     size_t given;    /* the caller's, to know it again */
+
+    /* What was found. */
 
     struct zkl_naming naming;
     struct zkl_node_name place;

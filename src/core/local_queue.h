@@ -52,6 +52,7 @@ struct zkl_local_waiter {
     struct zkl_lock_request lock_request;
 
     /* The core's. */
+
     /* another owner's hold, which belongs to this one from here on; or NULL */
     struct zkl_contender *given;
     bool waits; /* for that, or for its turn to queue */
@@ -60,14 +61,20 @@ struct zkl_local_waiter {
 
 struct zkl_local_queue {
     struct zkl_due due; /* first, see due.h */
+
     /* The handle's. */
+
     /* so often in a row while others queue; 0: each owner queues by itself */
     unsigned handoffs_max;
     int64_t retain_ns; /* 0: the last unlock deletes the node */
-    /* None of these three may call the core. The first: its contender begins now. */
+
+    /* The handle's, too; none of them may call the core. */
+
+    /* its contender begins now */
     void (*queues)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
+    /* it has the hold in its given */
     void (*given)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
-    /* The core gives the idle one up: the handle has it no more. */
+    /* the core gives the idle one up: the handle has it no more */
     void (*dropped)(struct zkl_local_queue *local_queue, struct zkl_contender *contender);
 
     /* The core's. */
@@ -121,8 +128,9 @@ bool zkl_local_queue_may_move(enum zkl_local_queue_state from, enum zkl_local_qu
 
 /* The session is proved well enough for a grant. */
 bool zkl_local_queue_is_fresh(const struct zkl_core *core);
-/* As zkl_local_queue_join; true of this one: the idle one was given up. */
+/* True: there was an idle one. */
 bool zkl_local_queue_give_up(struct zkl_core *core, struct zkl_local_queue *local_queue);
+/* As zkl_local_queue_join. */
 enum zkl_local_queue_answer zkl_local_queue_begin(struct zkl_core *core,
                                                   struct zkl_local_queue *local_queue,
                                                   struct zkl_local_waiter *local_waiter,

@@ -20,9 +20,11 @@ enum zkl_permits_state {
 
 struct zkl_permits {
     struct zkl_due due; /* first, see due.h */
+
     /* The asker's, unchanged until ENDED. */
+
     const char *gate_lock_path; /* path of the inner mutex */
-    /* Of each lease; quota.view: the handle's, for all its requests; until GRANTED or FAILED. */
+    /* of each lease; quota.view: the handle's, for all its requests; until GRANTED or FAILED */
     struct zkl_lock_request lock_request;
     struct zkl_contender *const *members;
     size_t count;

@@ -25,8 +25,9 @@ struct zkl_answered {
     int64_t sent_boot, at_boot;
 };
 
-#ifndef ZKL_ANSWERED_MAX    /* the proofs have a smaller one */
-#define ZKL_ANSWERED_MAX 32 /* remembered: they lie at least (P + 2 D) / 30 apart */
+/* How many are remembered: they lie at least (P + 2 D) / 30 apart. tests/proofs has fewer. */
+#ifndef ZKL_ANSWERED_MAX
+#define ZKL_ANSWERED_MAX 32
 #endif
 
 struct zkl_proof {

@@ -12,10 +12,10 @@
 /* What one list of the children shows a contender. Pointers are into the list. */
 struct zkl_look {
     size_t contenders; /* children that are contenders, ours included */
-    size_t before;     /* of those, how many before us we have to wait for: a reader lets
-                                other readers be; and a writer and a reader of one number, whose
-                                node was made under the writer's, let each other be */
-    size_t against;    /* contenders, wherever they are, that we can't be beside */
+    /* Of those, how many before us we have to wait for: a reader lets other readers be; and a writer
+     * and a reader of one number, whose node was made under the writer's, let each other be. */
+    size_t before;
+    size_t against; /* contenders, wherever they are, that we can't be beside */
     /* How many of those that hold beside each other may have no holder: among those before us that
      * we wait for, and those that we are beside. */
     size_t retained_before, retained_beside;

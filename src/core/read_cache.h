@@ -45,7 +45,9 @@ enum zkl_read_cache_state {
 
 struct zkl_read_cache {
     struct zkl_due due; /* first, see due.h */
+
     /* The handle's. */
+
     int64_t age_ns; /* how long a node stays at most, even if busy; 0: none does */
     /* No reader is in, and the core gives the node up: the handle does not have it any more. Must
      * not call the core. */

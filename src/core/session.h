@@ -37,6 +37,7 @@ enum zkl_session_event_type {
 struct zkl_session_event {
     enum zkl_session_event_type type;
     struct zkl_time now;
+
     /* UP, PROBE_UP: */
     int64_t session;
     int timeout_ms;         /* announced */

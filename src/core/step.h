@@ -91,10 +91,11 @@ void zkl_in_releasing(struct zkl_step *s);
 
 /* --- lock_request.c ----------------------------------------------------- */
 
-/* Ask for the semaphore's number; likewise unless it is known; and the old one may have changed
- * unseen. */
+/* Ask for the semaphore's number. */
 void zkl_step_get_limit(struct zkl_step *s);
+/* The same unless it is known. */
 void zkl_step_need_limit(struct zkl_step *s);
+/* What is known may have changed unseen. */
 void zkl_step_doubt_limit(struct zkl_step *s);
 /* Ask for a new place at the end of the queue. */
 void zkl_step_enqueue(struct zkl_step *s, const char *why);

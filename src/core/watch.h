@@ -27,7 +27,8 @@ struct zkl_watch {
     uint64_t link;          /* data watches: the number of the link that it was armed over */
     int64_t node_session;   /* data watches: the session of what it was armed on */
     uint64_t armed_version; /* of what it was armed on; see zkl_watch_version */
-    char *owner; /* data watches: the owner text of what it was armed on, see zkl_watch_owner */
+    /* data watches: the owner text of what it was armed on, see zkl_watch_owner */
+    char *owner;
     struct zkl_subscription *subscribers;
     struct zkl_pending request; /* arming (data watches only) or removing */
     char path[];
@@ -102,8 +103,7 @@ void zkl_watch_gone(struct zkl_core *core, struct zkl_watch *watch);
 void zkl_watch_free(struct zkl_watch *watch);
 /* The answer to a removal. */
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer);
-/* Inform the server of unwanted watches that it does not know of yet: the link is back.
- */
+/* The link is back: inform the server of unwanted watches that it does not know of yet. */
 void zkl_watch_retry(struct zkl_core *core);
 /* The session ended: free all, subscriptions too. */
 void zkl_watch_clear(struct zkl_core *core);
