@@ -71,10 +71,10 @@ static void step_from_grant_on(struct zkl_step *s)
     }
 }
 
-void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event *event,
-                        struct zkl_actions *actions, const struct zkl_tracer *tracer)
+void zkl_contender_step(const struct zkl_core *core, struct zkl_contender_machine *m,
+                        const struct zkl_event *event, struct zkl_actions *actions)
 {
-    struct zkl_step s = {m, zkl_kind_of(m), event, actions, tracer};
+    struct zkl_step s = {core, m, zkl_kind_of(m), event, actions};
     actions->count = 0;
     if (event->type == ZKL_EV_LISTED || event->type == ZKL_EV_LOCK_PATH_LISTED)
         m->list_out = false;

@@ -110,15 +110,6 @@ enum zkl_pred_proof {
 
 struct zkl_event {
     enum zkl_event_type type;
-    struct zkl_time now;
-    bool connected;
-    int64_t session;          /* the client's, now */
-    bool unprovable;          /* how long the server keeps it */
-    int64_t window_end_boot;  /* of that session; 0: none yet */
-    int64_t fresh_until_boot; /* while enough of its window is left for a grant */
-    int64_t timeout_ns;       /* its timeout */
-    /* when to ask again for something that a server refused; INT64_MAX: never */
-    int64_t again_mono_ns;
     enum zkl_answer answer;
     /* MADE, CREATED: refused, but the next request will use another operation */
     bool otherwise;
@@ -218,6 +209,7 @@ struct zkl_limit {
 struct zkl_batch;
 struct zkl_children_view;
 struct zkl_contender;
+struct zkl_core;
 struct zkl_group;
 struct zkl_local_queue;
 struct zkl_permits;
@@ -314,7 +306,7 @@ const char *zkl_contender_state_name(enum zkl_contender_state state);
 /* May a contender change from one state to the other? */
 bool zkl_contender_may_move(enum zkl_contender_state from, enum zkl_contender_state to);
 
-/* Called with each change of state, for traces and coverage of the table. May be NULL. */
+/* Called with each change of state, for traces and coverage of the table. */
 struct zkl_tracer {
     void (*moved)(void *arg, const struct zkl_contender_machine *m, enum zkl_contender_state from,
                   const char *why);
@@ -323,8 +315,8 @@ struct zkl_tracer {
 
 /* One event: the new state is in m, the resulting actions in actions (to execute in their
  * order). */
-void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event *event,
-                        struct zkl_actions *actions, const struct zkl_tracer *tracer);
+void zkl_contender_step(const struct zkl_core *core, struct zkl_contender_machine *m,
+                        const struct zkl_event *event, struct zkl_actions *actions);
 
 /* The name of a node made under the write node: our prefix and that one's digits; out has room for
  * ZKL_NODE_NAME_MAX + 1. */

@@ -315,21 +315,13 @@ static void count_left(struct zkl_core *core, const struct zkl_contender *c,
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
 {
     struct zkl_actions actions;
-    event.now = core->now;
-    event.connected = zkl_core_connected(core);
-    event.session = core->session.id;
-    event.unprovable = core->session.unprovable;
-    event.window_end_boot = zkl_session_window_end(&core->session);
-    event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
-    event.timeout_ns = zkl_session_timeout_ns(&core->session);
-    event.again_mono_ns = core->again_mono_ns;
     count(core, c, false);
     bool was_there = c->machine.on_server, owned = zkl_contender_counts_for(c, ZKL_COUNT_OWNS);
     bool has_room = owned && (was_there || !c->machine.may_be_late);
     event.full = !has_room && zkl_ephemerals_are_full(core, c);
     event.unlisted =
         zkl_unlisted_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
-    zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
+    zkl_contender_step(core, &c->machine, &event, &actions);
     c->counted = zkl_contender_counts(&c->machine);
     count(core, c, true);
     if (owned)

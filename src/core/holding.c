@@ -21,7 +21,7 @@ static void lose(struct zkl_step *s, int reason, const char *why)
  * deleted only now. */
 static bool lapse(struct zkl_step *s)
 {
-    if (s->m->lease_end_boot == 0 || s->ev->now.boot_ns < s->m->lease_end_boot)
+    if (s->m->lease_end_boot == 0 || s->core->now.boot_ns < s->m->lease_end_boot)
         return false;
     zkl_step_emit(s, ZKL_DO_UNWATCH);
     zkl_step_move(s, ZKL_CONTENDER_LOSTHOLD, "lease ended");
@@ -49,7 +49,7 @@ static void on_unchecked(struct zkl_step *s)
 
 static void on_proved(struct zkl_step *s)
 {
-    if (!s->m->suspect || s->m->unchecked || s->m->unprovable || !zkl_step_window_open(s->ev))
+    if (!s->m->suspect || s->m->unchecked || s->m->unprovable || !zkl_step_window_open(s))
         return;
     s->m->suspect = false;
     zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_HELD, ZKL_REASON_NONE);
@@ -66,7 +66,8 @@ static void suspect(struct zkl_step *s, int reason)
  * was proved only later, shows that no other client can have held before. */
 static bool was_whole(const struct zkl_step *s)
 {
-    return !s->m->unchecked && !s->m->unprovable && s->m->unlocked_boot < s->ev->window_end_boot;
+    return !s->m->unchecked && !s->m->unprovable &&
+           s->m->unlocked_boot < zkl_session_window_end(&s->core->session);
 }
 
 /* No node shows how the hold ended: code is the result for a hold that was whole. */
@@ -77,8 +78,8 @@ static int unless_doubted(const struct zkl_step *s, int code)
 
 static void release(struct zkl_step *s)
 {
-    s->m->unlocked_boot = s->ev->now.boot_ns;
-    if (!s->ev->connected) {
+    s->m->unlocked_boot = s->core->now.boot_ns;
+    if (!zkl_core_connected(s->core)) {
         zkl_step_emit_code(s, ZKL_DO_RELEASED, unless_doubted(s, ZKL_EUNCONFIRMED),
                            "the link is down");
         zkl_step_leave(s, "unlocked without a link");
@@ -99,10 +100,10 @@ static void release(struct zkl_step *s)
 static void look_out(struct zkl_step *s)
 {
     s->m->watches_contention = true;
-    if (s->ev->connected && !s->m->list_out && !s->m->contended) {
+    if (zkl_core_connected(s->core) && !s->m->list_out && !s->m->contended) {
         zkl_step_emit(s, ZKL_DO_LIST_LOCK_PATH);
         s->m->list_out = true;
-        s->m->looked_boot = s->ev->now.boot_ns;
+        s->m->looked_boot = s->core->now.boot_ns;
     }
 }
 
@@ -275,10 +276,11 @@ static void unconfirmed(struct zkl_step *s, const char *why)
  * the link is up. */
 static bool waits_to_ask_again(const struct zkl_step *s)
 {
-    const struct zkl_event *ev = s->ev;
-    int64_t since = ev->now.boot_ns - s->m->unlocked_boot;
-    return ev->connected && zkl_step_window_open(ev) && ev->again_mono_ns != INT64_MAX &&
-           since + ev->again_mono_ns - ev->now.mono_ns < ev->timeout_ns;
+    int64_t since = s->core->now.boot_ns - s->m->unlocked_boot;
+    return zkl_core_connected(s->core) && zkl_step_window_open(s) &&
+           s->core->again_mono_ns != INT64_MAX &&
+           since + s->core->again_mono_ns - s->core->now.mono_ns <
+               zkl_session_timeout_ns(&s->core->session);
 }
 
 static void on_unlock_answered(struct zkl_step *s)

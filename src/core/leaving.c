@@ -20,7 +20,7 @@ bool zkl_step_is_deleted(enum zkl_answer answer)
 
 void zkl_step_send_delete(struct zkl_step *s)
 {
-    if (s->ev->connected && !s->m->delete_out) {
+    if (zkl_core_connected(s->core) && !s->m->delete_out) {
         s->m->delete_out = true;
         zkl_step_emit(s, ZKL_DO_DELETE);
     }
@@ -56,7 +56,7 @@ void zkl_step_leave(struct zkl_step *s, const char *why)
     zkl_step_move(s, ZKL_CONTENDER_LEAVING, why);
     if (s->m->on_server)
         zkl_step_send_delete(s);
-    else if (!s->m->create_out && !s->m->list_out && s->ev->connected)
+    else if (!s->m->create_out && !s->m->list_out && zkl_core_connected(s->core))
         zkl_step_look_for_leftover(s);
 }
 

@@ -13,7 +13,7 @@
 
 void zkl_step_get_limit(struct zkl_step *s)
 {
-    if (s->m->limit.out || !s->ev->connected)
+    if (s->m->limit.out || !zkl_core_connected(s->core))
         return;
     s->m->limit.out = true;
     zkl_step_emit(s, ZKL_DO_GET_LIMIT);
@@ -62,7 +62,7 @@ static void before_list(struct zkl_step *s)
 void zkl_step_enqueue(struct zkl_step *s, const char *why)
 {
     forget_node(s);
-    if (!s->ev->connected) {
+    if (!zkl_core_connected(s->core)) {
         zkl_step_move(s, ZKL_CONTENDER_PARKED, why);
         return;
     }
@@ -95,7 +95,7 @@ void zkl_step_requeue(struct zkl_step *s, const char *why)
 
 void zkl_step_begin(struct zkl_step *s, const char *why)
 {
-    if (!s->ev->connected) {
+    if (!zkl_core_connected(s->core)) {
         if (s->m->state != ZKL_CONTENDER_PARKED)
             zkl_step_move(s, ZKL_CONTENDER_PARKED, why);
         return;
@@ -118,7 +118,7 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
 
 void zkl_step_look_at_lock_path(struct zkl_step *s)
 {
-    if (s->ev->connected && !s->m->list_out) {
+    if (zkl_core_connected(s->core) && !s->m->list_out) {
         zkl_step_emit(s, ZKL_DO_LIST_LOCK_PATH);
         s->m->list_out = true;
     }
@@ -142,12 +142,12 @@ void zkl_step_exhaust(struct zkl_step *s, const char *why)
 
 void zkl_step_hold(struct zkl_step *s, const char *why)
 {
-    s->m->suspect = s->m->unprovable = s->ev->unprovable;
+    s->m->suspect = s->m->unprovable = s->core->session.unprovable;
     s->m->unchecked = false;
     s->m->was_first = true;
     s->m->unlocked_boot = 0;
     s->m->lease_end_boot =
-        s->m->lock_request.lease_ns > 0 ? s->ev->now.boot_ns + s->m->lock_request.lease_ns : 0;
+        s->m->lock_request.lease_ns > 0 ? s->core->now.boot_ns + s->m->lock_request.lease_ns : 0;
     zkl_step_move(s, ZKL_CONTENDER_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
     if (s->m->unprovable)
@@ -161,7 +161,7 @@ void zkl_step_hold(struct zkl_step *s, const char *why)
 void zkl_step_grant(struct zkl_step *s, const char *why)
 {
     s->m->unchecked = false; /* it was seen just now; the next heartbeat tries it */
-    if (zkl_step_window_fresh(s->ev)) {
+    if (zkl_step_window_fresh(s)) {
         zkl_step_hold(s, why);
         return;
     }
@@ -180,7 +180,7 @@ void zkl_step_list_again(struct zkl_step *s, const char *why)
 {
     if (s->m->state != ZKL_CONTENDER_LISTING)
         zkl_step_move(s, ZKL_CONTENDER_LISTING, why);
-    if (s->ev->connected && !s->m->list_out) {
+    if (zkl_core_connected(s->core) && !s->m->list_out) {
         before_list(s);
         zkl_step_emit(s, ZKL_DO_LIST);
         s->m->list_out = true;

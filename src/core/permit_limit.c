@@ -118,7 +118,7 @@ bool zkl_step_limit(struct zkl_step *s)
         on_limit(s);
     else if (ev->type == ZKL_EV_LIMIT_SET)
         on_limit_set(s);
-    else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->limit.watched && ev->connected)
+    else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->limit.watched && zkl_core_connected(s->core))
         zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
     else if (ev->type == ZKL_EV_WATCHED &&
              (ev->answer == ZKL_ANSWER_NOMEM || ev->answer == ZKL_ANSWER_FULL))
@@ -160,7 +160,7 @@ static void to_listing(struct zkl_step *s, const char *why)
 static void watch_lock_path(struct zkl_step *s)
 {
     to_listing(s, "leases are to be watched");
-    if (!s->ev->connected)
+    if (!zkl_core_connected(s->core))
         return; /* with the link */
     s->m->limit.watched = true;
     s->m->list_out = true;

@@ -71,6 +71,6 @@ enum zkl_pred_proof zkl_pred_proof_now(const struct zkl_step *s)
 {
     bool is_armed = s->ev->type == ZKL_EV_OWN_ARMED; /* the answer to what was pending */
     enum zkl_pred_proof proof = is_armed ? ZKL_PRED_PROOF_PROVEN : s->ev->pred_proof;
-    bool is_stale = proof == ZKL_PRED_PROOF_PROVEN && !zkl_step_window_fresh(s->ev);
+    bool is_stale = proof == ZKL_PRED_PROOF_PROVEN && !zkl_step_window_fresh(s);
     return is_stale ? ZKL_PRED_PROOF_NONE : proof;
 }

@@ -333,7 +333,7 @@ void zkl_in_recovering(struct zkl_step *s)
     } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_OK) {
         /* A list may still contain a node of an old session; the server will delete it by itself,
          * and granting on it would give the lock twice (CURATOR-498, CURATOR-604). */
-        if (ev->node_session == ev->session)
+        if (ev->node_session == s->core->session.id)
             adopt(s);
         else
             zkl_step_enqueue(s, "node of an old session");
@@ -411,7 +411,7 @@ void zkl_in_confirming(struct zkl_step *s)
 {
     if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_kind_link_up(s);
-    if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_fresh(s->ev))
+    if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_fresh(s))
         zkl_step_hold(s, "proved");
     else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on its own node"); /* which is how this waits to be proved */

@@ -89,8 +89,8 @@ void zkl_step_move(struct zkl_step *s, enum zkl_contender_state to, const char *
     enum zkl_contender_state from = s->m->state;
     assert(zkl_contender_may_move(from, to));
     s->m->state = to;
-    if (s->tracer && s->tracer->moved)
-        s->tracer->moved(s->tracer->arg, s->m, from, why);
+    if (s->core->tracer.moved)
+        s->core->tracer.moved(s->core->tracer.arg, s->m, from, why);
 }
 
 struct zkl_action *zkl_step_emit(struct zkl_step *s, enum zkl_action_type type)
@@ -153,14 +153,14 @@ int zkl_answer_code(enum zkl_answer answer)
     return ZKL_EPROTO;
 }
 
-bool zkl_step_window_open(const struct zkl_event *ev)
+bool zkl_step_window_open(const struct zkl_step *s)
 {
-    return ev->now.boot_ns < ev->window_end_boot;
+    return s->core->now.boot_ns < zkl_session_window_end(&s->core->session);
 }
 
-bool zkl_step_window_fresh(const struct zkl_event *ev)
+bool zkl_step_window_fresh(const struct zkl_step *s)
 {
-    return ev->now.boot_ns < ev->fresh_until_boot;
+    return s->core->now.boot_ns < zkl_proof_fresh_until(&s->core->session.proof);
 }
 
 /* --- our own node -------------------------------------------------------- */
@@ -203,7 +203,7 @@ const char *zkl_step_find_own(const struct zkl_step *s)
 void zkl_step_lose_create(struct zkl_step *s)
 {
     s->m->maybe_on_server = true;
-    s->m->may_be_late = !s->ev->connected;
+    s->m->may_be_late = !zkl_core_connected(s->core);
 }
 
 void zkl_step_give_up_create(struct zkl_step *s)

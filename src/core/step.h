@@ -3,7 +3,7 @@
 #ifndef ZKL_CORE_STEP_H
 #define ZKL_CORE_STEP_H
 
-#include "contender.h"
+#include "core.h"
 
 struct zkl_step;
 
@@ -24,11 +24,11 @@ struct zkl_kind {
 };
 
 struct zkl_step {
+    const struct zkl_core *core; /* for the time and the session */
     struct zkl_contender_machine *m;
     const struct zkl_kind *kind;
     const struct zkl_event *ev;
     struct zkl_actions *out;
-    const struct zkl_tracer *tracer;
 };
 
 /* --- step.c ------------------------------------------------------------- */
@@ -39,9 +39,9 @@ struct zkl_action *zkl_step_emit(struct zkl_step *s, enum zkl_action_type type);
 void zkl_step_emit_code(struct zkl_step *s, enum zkl_action_type type, int code,
                         const char *detail);
 void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int state, int reason);
-bool zkl_step_window_open(const struct zkl_event *ev);
+bool zkl_step_window_open(const struct zkl_step *s);
 /* Proved well enough for a grant. */
-bool zkl_step_window_fresh(const struct zkl_event *ev);
+bool zkl_step_window_fresh(const struct zkl_step *s);
 /* True if the answer leaves open whether the request was carried out. */
 bool zkl_step_outcome_unknown(enum zkl_answer answer);
 static inline bool zkl_step_own_event(struct zkl_step *s)

@@ -24,6 +24,7 @@
 
 struct walk {
     struct fake_prng prng;
+    struct zkl_core core; /* its time and its session */
     struct zkl_contender_machine m;
     struct zkl_event ev;
     struct zkl_actions actions;
@@ -94,7 +95,8 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_WATCH_OWN || w->m.on_server);
     must(a->type != ZKL_DO_WATCH_OWN_LATER || (zkl_contender_puts_off(&w->m) && w->m.on_server));
     must(a->type != ZKL_DO_GRANT || (state == ZKL_CONTENDER_HOLDING && w->m.on_server));
-    must(a->type != ZKL_DO_GRANT || w->ev.now.boot_ns < w->ev.fresh_until_boot);
+    must(a->type != ZKL_DO_GRANT ||
+         w->core.now.boot_ns < zkl_proof_fresh_until(&w->core.session.proof));
     must(a->type != ZKL_DO_GRANT || !permit || (w->view.agreed && w->m.limit.permits > 0));
     must(a->type != ZKL_DO_FAIL || (left && a->code < looks && w->grants == 0));
     must(a->type != ZKL_DO_RELEASED || (left && w->grants == 1));
@@ -334,18 +336,21 @@ static bool choose(struct walk *w)
 
 static void walk_one(struct walk *w)
 {
-    static const struct zkl_tracer tracer = {moved, NULL};
-    w->ev = (struct zkl_event){.session = 7, .now = {1000, 5000}};
+    struct zkl_session *session = &w->core.session;
+    w->ev = (struct zkl_event){0};
+    w->core.now = (struct zkl_time){1000, 5000};
+    w->core.tracer.moved = moved;
     if (w->m.lease_end_boot != 0 && fake_chance(&w->prng, 6))
-        w->ev.now.boot_ns = w->m.lease_end_boot;
-    w->ev.window_end_boot = fake_chance(&w->prng, 4) ? 4000 : 6000;
-    w->ev.fresh_until_boot = w->ev.window_end_boot - 500; /* some grants come too late for it */
+        w->core.now.boot_ns = w->m.lease_end_boot;
+    /* The window ends at 4000 or 6000, and 500 before that it is too late for a grant. */
+    *session = (struct zkl_session){.id = 7, .proof = {.timeout_ns = 4000}};
+    session->proof.touched_boot = fake_chance(&w->prng, 4) ? 250 : 2250;
     if (!choose(w))
         return;
-    w->ev.connected = w->connected;
+    session->state = w->connected ? ZKL_SESSION_CONNECTED : ZKL_SESSION_SUSPENDED;
     w->ev.full = !(zkl_contender_counts(&w->m) & 1u << ZKL_COUNT_OWNS) && fake_chance(&w->prng, 8);
     w->from = w->m.state;
-    zkl_contender_step(&w->m, &w->ev, &w->actions, &tracer);
+    zkl_contender_step(&w->core, &w->m, &w->ev, &w->actions);
     check_step(w);
 }
 
