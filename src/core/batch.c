@@ -28,7 +28,8 @@ struct zkl_batch *zkl_batch_new(size_t size)
     batch->made = batch->members + size;
     batch->gone = batch->made + size;
     batch->names = (void *)(batch->gone + size);
-    batch->create.batch = batch->stat.batch = batch->remove.batch = batch;
+    batch->create = batch->stat = batch->remove =
+        (struct zkl_pending){.awaiter = ZKL_AWAITER_BATCH, .owner = batch};
     return batch;
 }
 

@@ -282,7 +282,7 @@ static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
                       const struct zkl_reply *reply)
 {
-    struct zkl_batch *batch = slot->batch;
+    struct zkl_batch *batch = slot->owner;
     batch->refs++; /* the last member may end in here */
     if (slot == &batch->create)
         on_created(core, batch, reply);

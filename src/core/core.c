@@ -101,8 +101,14 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .lease_boot = INT64_MAX,
                               .put_off_mono_ns = INT64_MAX,
                               .again_mono_ns = INT64_MAX,
-                              .leftovers = {.due_mono_ns = INT64_MAX, .barrier.is_barrier = true},
-                              .leader_check.is_barrier = true,
+                              .leftovers = {.due_mono_ns = INT64_MAX,
+                                            .remove.awaiter = ZKL_AWAITER_LEFTOVERS,
+                                            .barrier.awaiter = ZKL_AWAITER_LEFTOVERS,
+                                            .list.awaiter = ZKL_AWAITER_LEFTOVERS},
+                              .recheck.pending.awaiter = ZKL_AWAITER_HEARTBEAT,
+                              .first_read.awaiter = ZKL_AWAITER_FIRST_READ,
+                              .watched_read.awaiter = ZKL_AWAITER_WATCHED_READ,
+                              .leader_check.awaiter = ZKL_AWAITER_LEADER_CHECK,
                               .local_queues_mono_ns = INT64_MAX,
                               .caches_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
@@ -110,6 +116,8 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .group_commit.from = ZKL_GROUP_COMMIT_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX,
                               .ephemeral_bytes_max = ZKL_EPHEMERAL_BYTES_MAX};
+    for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)
+        core->heartbeats[i].pending.awaiter = ZKL_AWAITER_HEARTBEAT;
     zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces cast from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
@@ -135,10 +143,10 @@ static bool is_held(const struct zkl_contender_machine *m)
 }
 
 /* These come again by themselves. */
-static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot)
+static bool is_paced(const struct zkl_pending *slot)
 {
-    return slot == &core->keepalive || slot == &core->watched_read || slot == &core->leader_check ||
-           zkl_heartbeat_is(slot);
+    return slot->awaiter == ZKL_AWAITER_NONE || slot->awaiter == ZKL_AWAITER_WATCHED_READ ||
+           slot->awaiter == ZKL_AWAITER_LEADER_CHECK || slot->awaiter == ZKL_AWAITER_HEARTBEAT;
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -266,8 +274,7 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
     }
     zkl_answer_stamp(core, reply);
     struct zkl_pending *slot = zkl_pending_take(core, reply->id);
-    if (reply->answer == ZKL_ANSWER_LINK && zkl_core_connected(core) &&
-        !(slot && is_paced(core, slot)))
+    if (reply->answer == ZKL_ANSWER_LINK && zkl_core_connected(core) && !(slot && is_paced(slot)))
         zkl_timers_ask_again(core);
     if (reply->hung_up) /* they are handed back in the order of their sending */
         zkl_opcode_hung_up(core, slot);

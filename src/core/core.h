@@ -152,17 +152,29 @@ struct zkl_port {
 
 /* --- objects ------------------------------------------------------------ */
 
+/* Who awaits an answer: dispatch_reply.c has a function for each. */
+enum zkl_awaiter {
+    ZKL_AWAITER_NONE, /* the keepalive's says nothing more */
+    ZKL_AWAITER_CONTENDER,
+    ZKL_AWAITER_WATCH,
+    ZKL_AWAITER_BATCH,
+    ZKL_AWAITER_QUERY,
+    ZKL_AWAITER_LEFTOVERS,
+    ZKL_AWAITER_HEARTBEAT,
+    ZKL_AWAITER_FIRST_READ,
+    ZKL_AWAITER_WATCHED_READ,
+    ZKL_AWAITER_LEADER_CHECK,
+    ZKL_AWAITERS
+};
+
 /* One awaited answer. Embedded where it belongs, so that awaiting needs no memory. */
 struct zkl_pending {
     uint64_t id; /* 0: nothing is awaited */
     struct zkl_pending *next;
-    struct zkl_contender *contender; /* whose it is; at most one of the four is set */
-    struct zkl_watch *watch;
-    struct zkl_batch *batch;
-    struct zkl_query *query;
+    enum zkl_awaiter awaiter;
+    void *owner; /* the contender, watch, batch or query */
     enum zkl_request_kind kind;
     enum zkl_opcode opcode;
-    bool is_barrier;  /* a check of a node that need not be this session's: no heartbeat */
     unsigned doubted; /* a set of those that the server may have hung up on, or carried out */
     unsigned writes;  /* how many creates and deletes are in it: see group_commit.h */
     enum zkl_answer refusal; /* why it could not be sent */

@@ -235,13 +235,14 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
 static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
                             const struct zkl_reply *reply)
 {
+    struct zkl_watch *watch = slot->owner;
     if (slot->kind == ZKL_REQ_UNWATCH)
-        zkl_watch_removed(core, slot->watch, reply->answer);
+        zkl_watch_removed(core, watch, reply->answer);
     else if (slot->kind == ZKL_REQ_WATCH)
-        on_data_watch(core, slot->watch, reply);
+        on_data_watch(core, watch, reply);
     else {
-        zkl_leftovers_listed(core, slot->watch->path, reply);
-        on_child_watch(core, slot->watch, reply);
+        zkl_leftovers_listed(core, watch->path, reply);
+        on_child_watch(core, watch, reply);
     }
 }
 
@@ -281,11 +282,11 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         [ZKL_REQ_RENEW] = ZKL_EV_RENEWED,  [ZKL_REQ_WATCH] = ZKL_EV_WATCHED,
         [ZKL_REQ_GET] = ZKL_EV_LIMIT,      [ZKL_REQ_SET] = ZKL_EV_LIMIT_SET,
     };
+    struct zkl_contender *c = slot->owner;
     if (slot->kind == ZKL_REQ_SYNC || slot->kind == ZKL_REQ_CHECK_ALL) {
-        on_sync(core, slot->contender, reply);
+        on_sync(core, c, reply);
         return;
     }
-    struct zkl_contender *c = slot->contender;
     if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.lock_request.naming.role].counted)
         return; /* a request for a release */
     if (slot->kind == ZKL_REQ_LIST)
@@ -320,8 +321,10 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
 }
 
 /* The first answer of the server, behind that to the credential: what zkl_client_open waits for. */
-static void on_first_read(struct zkl_core *core, const struct zkl_reply *reply)
+static void on_first_read(struct zkl_core *core, struct zkl_pending *slot,
+                          const struct zkl_reply *reply)
 {
+    (void)slot;
     if (reply->answer == ZKL_ANSWER_LINK)
         return;
     core->first_read_wanted = false;
@@ -329,8 +332,10 @@ static void on_first_read(struct zkl_core *core, const struct zkl_reply *reply)
     core->port->session(core->port, ZKL_SA_FIRST_READ);
 }
 
-static void on_leader_check(struct zkl_core *core, const struct zkl_reply *reply)
+static void on_leader_check(struct zkl_core *core, struct zkl_pending *slot,
+                            const struct zkl_reply *reply)
 {
+    (void)slot;
     bool denied = reply->answer == ZKL_ANSWER_NONODE && !reply->refused &&
                   reply->failed_check < ZKL_LEADER_CHECKS_MAX;
     core->denied_link = denied ? core->link : 0;
@@ -353,8 +358,10 @@ static void leave_server(struct zkl_core *core)
 
 /* An event comes before the answer that shows what it was for: else the watch was used up in
  * silence. */
-static void on_look(struct zkl_core *core, const struct zkl_reply *reply)
+static void on_watched_read(struct zkl_core *core, struct zkl_pending *slot,
+                            const struct zkl_reply *reply)
 {
+    (void)slot;
     struct zkl_watch *watch = zkl_watch_find(core, core->looked_at);
     if (!watch || watch->state != ZKL_WATCH_ARMED)
         return;
@@ -368,26 +375,28 @@ static void on_look(struct zkl_core *core, const struct zkl_reply *reply)
         leave_server(core);
 }
 
+static void on_query_answer(struct zkl_core *core, struct zkl_pending *slot,
+                            const struct zkl_reply *reply)
+{
+    zkl_query_answer(core, slot->owner, reply);
+}
+
 void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zkl_reply *reply)
 {
+    static void (*const answered[ZKL_AWAITERS])(struct zkl_core *, struct zkl_pending *,
+                                                const struct zkl_reply *) = {
+        [ZKL_AWAITER_CONTENDER] = on_contender_answer,
+        [ZKL_AWAITER_WATCH] = on_watch_answer,
+        [ZKL_AWAITER_BATCH] = zkl_batch_answer,
+        [ZKL_AWAITER_QUERY] = on_query_answer,
+        [ZKL_AWAITER_LEFTOVERS] = zkl_leftovers_answer,
+        [ZKL_AWAITER_HEARTBEAT] = zkl_heartbeat_answered,
+        [ZKL_AWAITER_FIRST_READ] = on_first_read,
+        [ZKL_AWAITER_WATCHED_READ] = on_watched_read,
+        [ZKL_AWAITER_LEADER_CHECK] = on_leader_check,
+    };
     if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK)
         zkl_histogram_add(&core->writes, core->now.boot_ns - slot->sent_boot_ns);
-    if (zkl_heartbeat_is(slot))
-        zkl_heartbeat_answered(core, slot, reply);
-    else if (slot == &core->first_read)
-        on_first_read(core, reply);
-    else if (slot == &core->watched_read)
-        on_look(core, reply);
-    else if (slot == &core->leader_check)
-        on_leader_check(core, reply);
-    else if (zkl_leftovers_answer(core, slot, reply))
-        ;
-    else if (slot->batch)
-        zkl_batch_answer(core, slot, reply);
-    else if (slot->watch)
-        on_watch_answer(core, slot, reply);
-    else if (slot->contender)
-        on_contender_answer(core, slot, reply);
-    else if (slot->query)
-        zkl_query_answer(core, slot->query, reply);
+    if (answered[slot->awaiter])
+        answered[slot->awaiter](core, slot, reply);
 }

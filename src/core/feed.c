@@ -408,7 +408,8 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
     contender->node_bytes = zkl_ephemerals_bytes_of(core, &contender->machine);
     zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
-        contender->slots[i].contender = contender;
+        contender->slots[i] =
+            (struct zkl_pending){.awaiter = ZKL_AWAITER_CONTENDER, .owner = contender};
     if (lock_request->downgrade_from) {
         const struct zkl_contender_machine *writer = &lock_request->downgrade_from->machine;
         zkl_text_copy(contender->machine.downgrade_from, sizeof contender->machine.downgrade_from,

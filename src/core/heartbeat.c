@@ -161,7 +161,7 @@ static void on_heartbeat(struct zkl_core *core, const struct zkl_heartbeat *hear
     core->heartbeat_hold_off = core->now.mono_ns + (again ? 0 : core->session.timeout_ms * MS / 16);
 }
 
-void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slot,
+void zkl_heartbeat_answered(struct zkl_core *core, struct zkl_pending *slot,
                             const struct zkl_reply *reply)
 {
     static_assert(offsetof(struct zkl_heartbeat, pending) == 0, "a slot of these is the heartbeat");

@@ -14,13 +14,7 @@ void zkl_heartbeat_timer(struct zkl_core *core);
 int64_t zkl_heartbeat_next(const struct zkl_core *core, struct zkl_time now);
 /* Send the requested heartbeat; false: none is requested, or it is too early. */
 bool zkl_heartbeat_if_wanted(struct zkl_core *core);
-/* Does the slot belong to one of these transactions? The barrier of a search is a contender's, or
- * marked as one. */
-static inline bool zkl_heartbeat_is(const struct zkl_pending *slot)
-{
-    return slot->kind == ZKL_REQ_CHECK_ALL && !slot->contender && !slot->is_barrier;
-}
-void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slot,
+void zkl_heartbeat_answered(struct zkl_core *core, struct zkl_pending *slot,
                             const struct zkl_reply *reply);
 
 #endif

@@ -342,7 +342,7 @@ static const char *looked_path(const struct zkl_core *core)
     return l ? l->path : NULL;
 }
 
-bool zkl_leftovers_answer(struct zkl_core *core, const struct zkl_pending *slot,
+void zkl_leftovers_answer(struct zkl_core *core, struct zkl_pending *slot,
                           const struct zkl_reply *reply)
 {
     struct zkl_leftovers *own = &core->leftovers;
@@ -357,9 +357,6 @@ bool zkl_leftovers_answer(struct zkl_core *core, const struct zkl_pending *slot,
         if (path)
             zkl_leftovers_listed(core, path, reply);
         give_back_unseen(core);
-    } else if (slot != &own->barrier) {
-        return false;
     }
     go_on(core);
-    return true;
 }

@@ -58,8 +58,8 @@ void zkl_leftovers_inherit(struct zkl_core *core, int64_t window_end_boot, int64
 void zkl_leftovers_link_up(struct zkl_core *core);
 /* A list of path's children. */
 void zkl_leftovers_listed(struct zkl_core *core, const char *path, const struct zkl_reply *reply);
-/* True: the answer was to a request of this file. */
-bool zkl_leftovers_answer(struct zkl_core *core, const struct zkl_pending *slot,
+/* The answer to a request of this file. */
+void zkl_leftovers_answer(struct zkl_core *core, struct zkl_pending *slot,
                           const struct zkl_reply *reply);
 void zkl_leftovers_timer(struct zkl_core *core);
 /* When that is due, on CLOCK_MONOTONIC; INT64_MAX: never. */

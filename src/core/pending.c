@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include "heartbeat.h"
 #include "opcode.h"
 
 static struct zkl_pending **bucket(struct zkl_core *core, uint64_t id)
@@ -32,7 +31,7 @@ void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zk
 static bool is_proof(const struct zkl_pending *slot)
 {
     return slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_CREATE_ALL ||
-           zkl_heartbeat_is(slot);
+           slot->awaiter == ZKL_AWAITER_HEARTBEAT;
 }
 
 /* Nothing is known here of a read lock's create under its owner's write lock: it is one, too. */

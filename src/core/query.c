@@ -82,7 +82,7 @@ static void end_with(struct zkl_core *core, struct zkl_query *q, enum zkl_answer
 void zkl_query_begin(struct zkl_core *core, struct zkl_query *q)
 {
     q->parked = false;
-    q->slot = (struct zkl_pending){.query = q};
+    q->slot = (struct zkl_pending){.awaiter = ZKL_AWAITER_QUERY, .owner = q};
     q->sub = (struct zkl_subscription){.query = q};
     q->prev = NULL;
     q->next = core->queries;

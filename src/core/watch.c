@@ -98,7 +98,7 @@ static struct zkl_watch *add(struct zkl_core *core, const struct zkl_subscriptio
         return NULL;
     core->watch_bytes += bytes_of(core, path);
     memcpy(watch->path, path, length);
-    watch->request.watch = watch;
+    watch->request = (struct zkl_pending){.awaiter = ZKL_AWAITER_WATCH, .owner = watch};
     watch->type = type;
     watch->state = ZKL_WATCH_PLANNED;
     /* The number names the bucket, so that it is found by number as well as by path; it fits a
