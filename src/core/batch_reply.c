@@ -22,9 +22,7 @@ void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
         if (!c->batch_wants_create || c->machine.state != ZKL_CONTENDER_LEAVING)
             continue;
         c->batch_wants_create = c->batch_wants_list = false;
-        zkl_core_feed(core, c,
-                      (struct zkl_event){.type = ZKL_EV_CREATED, /* may end it */
-                                         .answer = ZKL_ANSWER_ROLLED_BACK});
+        zkl_core_feed_answer(core, c, ZKL_EV_CREATED, ZKL_ANSWER_ROLLED_BACK); /* may end it */
     }
 }
 
@@ -59,24 +57,21 @@ static void feed_deleted(struct zkl_core *core, struct zkl_batch *batch, size_t 
         zkl_unlisted_left(c);
     }
     let_go(core, batch, c);
-    zkl_core_feed(core, c,
-                  (struct zkl_event){
-                      .type = ZKL_EV_DELETED, .answer = reply->answer, .number = reply->number});
+    zkl_core_feed_reply(core, c, ZKL_EV_DELETED, reply);
 }
 
 /* The member's list was to follow and does not. The member counts on it too, and as the janitor's
  * it waits for it. */
 static void feed_unsent_list(struct zkl_core *core, struct zkl_contender *c)
 {
-    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_LISTED, .answer = ZKL_ANSWER_LINK});
+    zkl_core_feed_answer(core, c, ZKL_EV_LISTED, ZKL_ANSWER_LINK);
 }
 
 /* --- a group commit that failed ------------------------------------------ */
 
 static void feed_not_created(struct zkl_core *core, struct zkl_contender *c)
 {
-    zkl_core_feed(core, c,
-                  (struct zkl_event){.type = ZKL_EV_CREATED, .answer = ZKL_ANSWER_ROLLED_BACK});
+    zkl_core_feed_answer(core, c, ZKL_EV_CREATED, ZKL_ANSWER_ROLLED_BACK);
 }
 
 /* The writes at its path are sent singly for a while. */
@@ -140,8 +135,7 @@ void zkl_batch_cancel_held(struct zkl_core *core)
         if (is_create)
             feed_not_created(core, c);
         else
-            zkl_core_feed(core, c,
-                          (struct zkl_event){.type = ZKL_EV_DELETED, .answer = ZKL_ANSWER_LINK});
+            zkl_core_feed_answer(core, c, ZKL_EV_DELETED, ZKL_ANSWER_LINK);
     }
 }
 
@@ -161,13 +155,12 @@ static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
         return;
     for (size_t i = 0; batch->deletes_along && i < batch->gone_count; i++)
         feed_deleted(core, batch, i, reply);
+    const struct zkl_reply rolled_back = {.answer = ZKL_ANSWER_ROLLED_BACK};
     for (size_t i = 0; i < batch->made_count; i++) {
         bool other = blame_one && i != reply->failed_check;
         if (batch->made[i]->machine.list_out)
             feed_unsent_list(core, batch->made[i]);
-        feed_created(core, batch, i,
-                     (struct zkl_event){.answer = other ? ZKL_ANSWER_ROLLED_BACK : reply->answer,
-                                        .number = other ? 0 : reply->number});
+        feed_created(core, batch, i, (struct zkl_event){.reply = other ? &rolled_back : reply});
     }
 }
 
@@ -194,7 +187,8 @@ static void on_created(struct zkl_core *core, struct zkl_batch *batch,
 static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
 {
     for (size_t i = 0; i < batch->made_count; i++) {
-        struct zkl_event event = {.answer = ZKL_ANSWER_OK, .name = batch->names[i], .czxid = zxid};
+        struct zkl_reply reply = {.answer = ZKL_ANSWER_OK, .name = batch->names[i], .czxid = zxid};
+        struct zkl_event event = {.reply = &reply};
         zkl_unlisted_created(core, batch->made[i], batch->names[i], &event);
         /* else the node does not exist any more */
         event.first = event.first && i >= batch->stat_member;
@@ -256,9 +250,9 @@ static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct
     bool failed = known && reply->answer != ZKL_ANSWER_NONODE && !batch->is_group_commit;
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
-        feed_created(core, batch, i,
-                     (struct zkl_event){.answer = known ? ZKL_ANSWER_OK : ZKL_ANSWER_LINK,
-                                        .name = batch->names[i]});
+        struct zkl_reply made = {.answer = known ? ZKL_ANSWER_OK : ZKL_ANSWER_LINK,
+                                 .name = batch->names[i]};
+        feed_created(core, batch, i, (struct zkl_event){.reply = &made});
         if (c && failed) /* its node is known, to be deleted */
             zkl_core_feed_stop(core, c, zkl_answer_code(reply->answer));
     }

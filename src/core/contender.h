@@ -110,20 +110,9 @@ enum zkl_pred_proof {
 
 struct zkl_event {
     enum zkl_event_type type;
-    enum zkl_answer answer;
-    /* MADE, CREATED: refused, but the next request will use another operation */
-    bool otherwise;
-    const char *name;            /* borrowed */
-    const char *const *children; /* borrowed */
-    size_t child_count;
-    int64_t czxid;
-    int64_t node_session;
-    const char *data; /* borrowed; not terminated */
-    size_t data_size;
-    int32_t version;
-    int code;   /* enum zkl_error */
-    int reason; /* enum zkl_reason */
-    int number; /* of ZooKeeper's, for messages */
+    const struct zkl_reply *reply; /* borrowed; NULL to zkl_core_feed: the event is no answer */
+    int code;                      /* enum zkl_error */
+    int reason;                    /* enum zkl_reason */
     /* PRED_FIRED, WATCHED: whether no contender is before us any more */
     enum zkl_pred_proof pred_proof;
     bool idle;     /* STAY: the node has no holder */
@@ -214,6 +203,7 @@ struct zkl_group;
 struct zkl_local_queue;
 struct zkl_permits;
 struct zkl_read_cache;
+struct zkl_reply;
 struct zkl_unlisted_grant;
 
 struct zkl_lock_request {

@@ -67,8 +67,8 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
         zkl_unlisted_unsure(sub->unlisted);
     } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED) && watch_outcome.deleted) {
         feed_pred_deleted(core, c, watch, holder);
-    } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED) &&
-               watch_outcome.pred.answer == ZKL_ANSWER_NONODE) {
+    } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED) && watch_outcome.pred.reply &&
+               watch_outcome.pred.reply->answer == ZKL_ANSWER_NONODE) {
         zkl_feed_pred_gone(core, c, watch_outcome.pred, zkl_pred_end_unwatched(c));
     } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED)) {
         zkl_core_feed(core, c, watch_outcome.pred);
@@ -156,11 +156,7 @@ static void feed_limit(struct zkl_core *core, struct zkl_watch *watch,
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
         next = sub->next;
         if (zkl_watch_is_for(sub, ZKL_SUB_LIMIT))
-            zkl_core_feed(core, sub->contender,
-                          (struct zkl_event){.type = ZKL_EV_LIMIT,
-                                             .data = reply->data,
-                                             .data_size = reply->data_size,
-                                             .version = reply->version});
+            zkl_core_feed_reply(core, sub->contender, ZKL_EV_LIMIT, reply);
     }
 }
 
@@ -181,8 +177,7 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
         zkl_watch_armed(core, watch);
         return;
     }
-    struct zkl_event pred = {
-        .type = ZKL_EV_WATCHED, .answer = reply->answer, .number = reply->number};
+    struct zkl_event pred = {.type = ZKL_EV_WATCHED, .reply = reply};
     /* Our own node missing is a deletion; any other failure to watch it leaves us to the heartbeat.
      */
     struct zkl_event own = {.type = reply->answer == ZKL_ANSWER_NONODE ? ZKL_EV_OWN_DELETED
@@ -199,7 +194,7 @@ static void feed_lock_path_listed(struct zkl_core *core, struct zkl_watch *watch
     struct zkl_subscription *next;
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
         next = sub->next;
-        if (event.answer == ZKL_ANSWER_OK || sub->contender->machine.list_out)
+        if (event.reply->answer == ZKL_ANSWER_OK || sub->contender->machine.list_out)
             zkl_core_feed(core, sub->contender, event);
     }
 }
@@ -207,12 +202,7 @@ static void feed_lock_path_listed(struct zkl_core *core, struct zkl_watch *watch
 static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
                            const struct zkl_reply *reply)
 {
-    struct zkl_event event = {.type = ZKL_EV_LOCK_PATH_LISTED,
-                              .answer = reply->answer,
-                              .number = reply->number,
-                              .children = reply->children,
-                              .child_count = reply->child_count,
-                              .czxid = reply->czxid};
+    struct zkl_event event = {.type = ZKL_EV_LOCK_PATH_LISTED, .reply = reply};
     /* Once armed it stays so, whatever became of another read of the path, unless its node is
      * deleted. */
     bool stays =
@@ -259,9 +249,7 @@ static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct
     if (is_ok || !c->machine.list_out)
         return;
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
-    zkl_core_feed(core, c,
-                  (struct zkl_event){
-                      .type = ZKL_EV_LISTED, .answer = reply->answer, .number = reply->number});
+    zkl_core_feed_reply(core, c, ZKL_EV_LISTED, reply);
 }
 
 static void feed_sharers(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event)
@@ -293,18 +281,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         zkl_leftovers_listed(core, c->machine.lock_request.lock_path, reply);
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;
-    struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind],
-                              .answer = reply->answer,
-                              .number = reply->number,
-                              .otherwise = reply->otherwise,
-                              .name = reply->name,
-                              .children = reply->children,
-                              .child_count = reply->child_count,
-                              .czxid = reply->czxid,
-                              .node_session = reply->node_session,
-                              .data = reply->data,
-                              .data_size = reply->data_size,
-                              .version = reply->version};
+    struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind], .reply = reply};
     if (slot->kind == ZKL_REQ_LIST)
         feed_sharers(core, c, event); /* first: c may end by it */
     /* A SET may have taken the GET's place. */

@@ -18,11 +18,11 @@ static void fail_blocked(struct zkl_step *s, const char *detail)
 /* A child that no lock's end will take away; named locks of other names are contenders, too. */
 static const char *find_blocker(const struct zkl_step *s)
 {
-    for (size_t i = 0; i < s->ev->child_count; i++) {
+    for (size_t i = 0; i < s->ev->reply->child_count; i++) {
         struct zkl_naming naming;
         struct zkl_node_name place;
-        if (!zkl_name_recognise(s->ev->children[i], &naming, &place))
-            return s->ev->children[i];
+        if (!zkl_name_recognise(s->ev->reply->children[i], &naming, &place))
+            return s->ev->reply->children[i];
     }
     return NULL;
 }
@@ -34,8 +34,8 @@ static const char *find_kept(const struct zkl_step *s, const struct zkl_look *lo
 {
     struct zkl_node_name place;
     bool all = look->retained_before + look->retained_beside == look->contenders;
-    for (size_t i = 0; (all || look->contenders == 1) && i < s->ev->child_count; i++) {
-        const char *name = s->ev->children[i];
+    for (size_t i = 0; (all || look->contenders == 1) && i < s->ev->reply->child_count; i++) {
+        const char *name = s->ev->reply->children[i];
         if (zkl_name_parse(name, &s->m->lock_request.naming, &place) && zkl_name_is_retained(name))
             return name;
     }
@@ -50,16 +50,16 @@ static void judge_lock_path(struct zkl_step *s)
     if (s->m->exhausted_at == 0) {
         /* The create failed without a number of ours to date it. Try once more under a path whose
          * birth is known; if that fails too, this one is exhausted. */
-        s->m->exhausted_at = ev->czxid;
+        s->m->exhausted_at = ev->reply->czxid;
         zkl_step_requeue(s, "dating the root");
-    } else if (ev->czxid > s->m->exhausted_at) {
+    } else if (ev->reply->czxid > s->m->exhausted_at) {
         s->m->exhausted_at = 0;
         zkl_step_requeue(s, "root is new");
     } else if (look.contenders == 0 && blocker) {
         fail_blocked(s, blocker);
-    } else if (ev->child_count > 0 && s->m->lock_request.try_only) {
+    } else if (ev->reply->child_count > 0 && s->m->lock_request.try_only) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "path waits for its renewal");
-    } else if (ev->child_count == 0 && !s->m->renew_out) {
+    } else if (ev->reply->child_count == 0 && !s->m->renew_out) {
         s->m->renew_out = true;
         zkl_step_emit(s, ZKL_DO_RENEW);
     } else if (find_kept(s, &look)) {
@@ -69,7 +69,7 @@ static void judge_lock_path(struct zkl_step *s)
 
 static void on_lock_path_listed(struct zkl_step *s)
 {
-    switch ((int)s->ev->answer) {
+    switch ((int)s->ev->reply->answer) {
     case ZKL_ANSWER_OK:
         judge_lock_path(s);
         break;
@@ -90,11 +90,12 @@ static void on_lock_path_listed(struct zkl_step *s)
 
 static void on_renewed(struct zkl_step *s)
 {
-    if (s->ev->answer == ZKL_ANSWER_NOAUTH)
+    if (s->ev->reply->answer == ZKL_ANSWER_NOAUTH)
         fail_blocked(s, "its ACL or its parent's (DELETE and CREATE are needed there)");
-    else if (s->ev->answer != ZKL_ANSWER_OK && s->ev->answer != ZKL_ANSWER_LINK &&
-             s->ev->answer != ZKL_ANSWER_NONODE && s->ev->answer != ZKL_ANSWER_EXISTS &&
-             s->ev->answer != ZKL_ANSWER_NOTEMPTY)
+    else if (s->ev->reply->answer != ZKL_ANSWER_OK && s->ev->reply->answer != ZKL_ANSWER_LINK &&
+             s->ev->reply->answer != ZKL_ANSWER_NONODE &&
+             s->ev->reply->answer != ZKL_ANSWER_EXISTS &&
+             s->ev->reply->answer != ZKL_ANSWER_NOTEMPTY)
         zkl_step_fail_odd(s, "renewing the path");
     else
         /* done, or another contender arrived in between: the path shows which */
@@ -104,13 +105,13 @@ static void on_renewed(struct zkl_step *s)
 static void on_withdrawn(struct zkl_step *s)
 {
     s->m->delete_out = false;
-    if (s->ev->answer == ZKL_ANSWER_NOAUTH) {
+    if (s->ev->reply->answer == ZKL_ANSWER_NOAUTH) {
         s->m->on_server = false; /* it can't be deleted by us; nothing to hand to the janitor */
         fail_blocked(s, "our own node there, which the path's ACL forbids to delete");
-    } else if (s->ev->answer == ZKL_ANSWER_OK || s->ev->answer == ZKL_ANSWER_NONODE) {
+    } else if (s->ev->reply->answer == ZKL_ANSWER_OK || s->ev->reply->answer == ZKL_ANSWER_NONODE) {
         s->m->on_server = false;
         zkl_step_look_at_lock_path(s);
-    } else if (s->ev->answer != ZKL_ANSWER_LINK) {
+    } else if (s->ev->reply->answer != ZKL_ANSWER_LINK) {
         zkl_step_fail_odd(s, "withdrawing the node"); /* the janitor tries on */
     }
 }

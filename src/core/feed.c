@@ -307,14 +307,16 @@ static void count(struct zkl_core *core, const struct zkl_contender *c, bool joi
 static void count_left(struct zkl_core *core, const struct zkl_contender *c,
                        const struct zkl_event *event)
 {
-    if (event->answer == ZKL_ANSWER_NOAUTH && event->type != ZKL_EV_CREATED &&
+    if (event->reply->answer == ZKL_ANSWER_NOAUTH && event->type != ZKL_EV_CREATED &&
         !zkl_contender_counts_for(c, ZKL_COUNT_OWNS))
         zkl_ephemerals_leave(core, c);
 }
 
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
 {
+    static const struct zkl_reply none = {0};
     struct zkl_actions actions;
+    event.reply = event.reply ? event.reply : &none;
     count(core, c, false);
     bool was_there = c->machine.on_server, owned = zkl_contender_counts_for(c, ZKL_COUNT_OWNS);
     bool has_room = owned && (was_there || !c->machine.may_be_late);
@@ -340,7 +342,19 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     for (size_t i = 0; i < actions.count; i++)
         execute(core, c, &actions.list[i]); /* END is the last one: c may be freed after it */
     if (heir)
-        feed_heir(core, heir, event.type == ZKL_EV_DELETED && event.answer == ZKL_ANSWER_OK);
+        feed_heir(core, heir, event.type == ZKL_EV_DELETED && event.reply->answer == ZKL_ANSWER_OK);
+}
+
+void zkl_core_feed_reply(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type,
+                         const struct zkl_reply *reply)
+{
+    zkl_core_feed(core, c, (struct zkl_event){.type = type, .reply = reply});
+}
+
+void zkl_core_feed_answer(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type,
+                          enum zkl_answer answer)
+{
+    zkl_core_feed_reply(core, c, type, &(struct zkl_reply){.answer = answer});
 }
 
 void zkl_core_feed_type(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type)

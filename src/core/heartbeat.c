@@ -130,10 +130,7 @@ static void blame(struct zkl_core *core, struct zkl_contender *c, const struct z
     bool gone = reply->answer == ZKL_ANSWER_NONODE;
     if (core->counts[ZKL_COUNT_UNCHECKED] == 0)
         put_recheck_off(core);
-    zkl_core_feed(core, c,
-                  (struct zkl_event){.type = gone ? ZKL_EV_NODE_GONE : ZKL_EV_UNCHECKED,
-                                     .answer = reply->answer,
-                                     .number = reply->number});
+    zkl_core_feed_reply(core, c, gone ? ZKL_EV_NODE_GONE : ZKL_EV_UNCHECKED, reply);
 }
 
 static void on_recheck(struct zkl_core *core, const struct zkl_reply *reply)

@@ -136,9 +136,9 @@ static bool is_near_the_end(const struct zkl_contender_machine *m)
 static void on_lock_path_listed(struct zkl_step *s)
 {
     struct zkl_look look = {0};
-    if (s->ev->answer == ZKL_ANSWER_LINK)
+    if (s->ev->reply->answer == ZKL_ANSWER_LINK)
         return; /* again with the link */
-    if (s->ev->answer == ZKL_ANSWER_OK)
+    if (s->ev->reply->answer == ZKL_ANSWER_OK)
         look = zkl_step_look(s, s->m->node);
     s->m->crowded = look.retained_beside >= ZKL_CACHED_READERS_MAX;
     if (look.against > 0 || s->m->crowded || !look.present || is_near_the_end(s->m))
@@ -249,7 +249,7 @@ void zkl_in_losthold(struct zkl_step *s)
         s->m->on_server = s->m->delete_out = false;
     } else if (ev->type == ZKL_EV_DELETED) {
         s->m->delete_out = false;
-        s->m->on_server = !zkl_step_is_deleted(ev->answer);
+        s->m->on_server = !zkl_step_is_deleted(ev->reply->answer);
     } else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server) {
         zkl_step_send_delete(s);
     } else if (ev->type == ZKL_EV_RELEASE ||
@@ -286,7 +286,7 @@ static bool waits_to_ask_again(const struct zkl_step *s)
 static void on_unlock_answered(struct zkl_step *s)
 {
     s->m->delete_out = false;
-    switch ((int)s->ev->answer) {
+    switch ((int)s->ev->reply->answer) {
     /* the node existed until now, as no client makes it twice: so no other contender was granted */
     case ZKL_ANSWER_OK:
         s->m->on_server = false;

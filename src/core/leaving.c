@@ -74,10 +74,10 @@ void zkl_step_fail_denied(struct zkl_step *s, const char *detail)
 /* An answer that nothing else accounts for. */
 void zkl_step_fail_odd(struct zkl_step *s, const char *what)
 {
-    const char *why = s->ev->answer == ZKL_ANSWER_NOMEM  ? "no memory"
-                      : s->ev->answer == ZKL_ANSWER_FULL ? "too many watches"
-                                                         : "odd answer";
-    zkl_step_fail(s, zkl_answer_code(s->ev->answer), what, why);
+    const char *why = s->ev->reply->answer == ZKL_ANSWER_NOMEM  ? "no memory"
+                      : s->ev->reply->answer == ZKL_ANSWER_FULL ? "too many watches"
+                                                                : "odd answer";
+    zkl_step_fail(s, zkl_answer_code(s->ev->reply->answer), what, why);
 }
 
 /* --- the janitor -------------------------------------------------------- */
@@ -87,15 +87,16 @@ static void on_leftover_listed(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
     const char *found = NULL;
-    bool answered = ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE ||
-                    ev->answer == ZKL_ANSWER_NOAUTH;
+    bool answered = ev->reply->answer == ZKL_ANSWER_OK || ev->reply->answer == ZKL_ANSWER_NONODE ||
+                    ev->reply->answer == ZKL_ANSWER_NOAUTH;
     if (!answered || s->m->create_out || s->m->on_server)
         return;
-    if (ev->answer == ZKL_ANSWER_OK)
+    if (ev->reply->answer == ZKL_ANSWER_OK)
         found = zkl_step_find_own(s);
     if (!found) {
         zkl_step_give_up_create(s);
-        zkl_step_end(s, ev->answer == ZKL_ANSWER_OK ? "nothing was left" : "can't be looked for");
+        zkl_step_end(s, ev->reply->answer == ZKL_ANSWER_OK ? "nothing was left"
+                                                           : "can't be looked for");
         return;
     }
     zkl_step_know_node(s, found, 0);
@@ -110,10 +111,10 @@ void zkl_in_leaving(struct zkl_step *s)
         zkl_step_end(s, "expired");
     } else if (ev->type == ZKL_EV_CREATED) {
         s->m->create_out = false;
-        if (ev->answer == ZKL_ANSWER_OK) {
-            zkl_step_know_node(s, ev->name, ev->czxid);
+        if (ev->reply->answer == ZKL_ANSWER_OK) {
+            zkl_step_know_node(s, ev->reply->name, ev->reply->czxid);
             zkl_step_send_delete(s);
-        } else if (zkl_step_outcome_unknown(ev->answer)) {
+        } else if (zkl_step_outcome_unknown(ev->reply->answer)) {
             zkl_step_lose_create(s); /* looked for with the link, or after a while */
             /* A list that is out may have gone over the next link already, to a server that
              * lags. */
@@ -123,8 +124,8 @@ void zkl_in_leaving(struct zkl_step *s)
         }
     } else if (ev->type == ZKL_EV_DELETED) {
         s->m->delete_out = false;
-        if (zkl_step_is_deleted(ev->answer))
-            zkl_step_end(s, ev->answer == ZKL_ANSWER_NOAUTH ? "delete denied" : "deleted");
+        if (zkl_step_is_deleted(ev->reply->answer))
+            zkl_step_end(s, ev->reply->answer == ZKL_ANSWER_NOAUTH ? "delete denied" : "deleted");
     } else if (ev->type == ZKL_EV_LISTED) {
         on_leftover_listed(s);
     } else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server) {

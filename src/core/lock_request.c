@@ -189,7 +189,7 @@ void zkl_step_list_again(struct zkl_step *s, const char *why)
 
 void zkl_step_on_unlisted(struct zkl_step *s)
 {
-    switch ((int)s->ev->answer) {
+    switch ((int)s->ev->reply->answer) {
     case ZKL_ANSWER_LINK:
         if (s->m->state != ZKL_CONTENDER_LISTING && !s->m->create_out)
             zkl_step_move(s, ZKL_CONTENDER_LISTING, "list unanswered");

@@ -60,10 +60,10 @@ static void give_limit(struct zkl_step *s)
 static void on_limit(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
-    int number = zkl_permits_parse(ev->data, ev->data_size);
-    switch ((int)ev->answer) {
+    int number = zkl_permits_parse(ev->reply->data, ev->reply->data_size);
+    switch ((int)ev->reply->answer) {
     case ZKL_ANSWER_OK:
-        s->m->limit.version = ev->version;
+        s->m->limit.version = ev->reply->version;
         if (number > 0)
             take_limit(s, number);
         else
@@ -90,7 +90,7 @@ static void on_limit(struct zkl_step *s)
 
 static void on_limit_set(struct zkl_step *s)
 {
-    switch ((int)s->ev->answer) {
+    switch ((int)s->ev->reply->answer) {
     case ZKL_ANSWER_OK:
         take_limit(s, s->m->lock_request.quota.view->permits);
         break;
@@ -121,7 +121,7 @@ bool zkl_step_limit(struct zkl_step *s)
     else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->limit.watched && zkl_core_connected(s->core))
         zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
     else if (ev->type == ZKL_EV_WATCHED &&
-             (ev->answer == ZKL_ANSWER_NOMEM || ev->answer == ZKL_ANSWER_FULL))
+             (ev->reply->answer == ZKL_ANSWER_NOMEM || ev->reply->answer == ZKL_ANSWER_FULL))
         zkl_step_fail_odd(s, "watching the number of permits");
     else
         return ev->type == ZKL_EV_LIMIT_FIRED;
@@ -139,7 +139,7 @@ static void end_look(struct zkl_step *s, int code, const char *why)
 void zkl_step_look_for_room(struct zkl_step *s)
 {
     const struct zkl_quota *q = &s->m->lock_request.quota;
-    bool there = s->ev->answer == ZKL_ANSWER_OK;
+    bool there = s->ev->reply->answer == ZKL_ANSWER_OK;
     size_t leases = there ? zkl_step_look(s, NULL).contenders : 0;
     int known = s->m->limit.permits, limit = known > 0 ? known : q->view->permits;
     if (limit == 0) /* no server would say it now */
@@ -199,7 +199,7 @@ void zkl_step_decide_permit(struct zkl_step *s)
  * nothing. */
 static bool is_watch_over(const struct zkl_event *ev)
 {
-    bool failed = ev->answer != ZKL_ANSWER_OK && ev->answer != ZKL_ANSWER_NONODE;
+    bool failed = ev->reply->answer != ZKL_ANSWER_OK && ev->reply->answer != ZKL_ANSWER_NONODE;
     return ev->type == ZKL_EV_LOCK_PATH_FIRED || (ev->type == ZKL_EV_LOCK_PATH_LISTED && failed);
 }
 

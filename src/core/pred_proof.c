@@ -61,7 +61,7 @@ enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl
 
 bool zkl_pred_is_heard_of(const struct zkl_step *s)
 {
-    bool is_missing = s->ev->type == ZKL_EV_WATCHED && s->ev->answer == ZKL_ANSWER_NONODE;
+    bool is_missing = s->ev->type == ZKL_EV_WATCHED && s->ev->reply->answer == ZKL_ANSWER_NONODE;
     bool is_own = s->ev->type == ZKL_EV_OWN_ARMED || s->ev->type == ZKL_EV_WATCHED;
     return s->ev->type == ZKL_EV_PRED_FIRED || is_missing ||
            (is_own && s->m->pred_proof == ZKL_PRED_PROOF_PENDING);

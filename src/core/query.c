@@ -128,10 +128,10 @@ void zkl_query_watched(struct zkl_core *core, struct zkl_query *q, bool deleted,
         end_with(core, q, ZKL_ANSWER_NONODE, 0);
     else if (event->type == ZKL_EV_PRED_FIRED)
         send_query(core, q); /* a node that was deleted and made again is reported as changed */
-    else if (event->answer == ZKL_ANSWER_LINK)
+    else if (event->reply->answer == ZKL_ANSWER_LINK)
         park(core, q);
     else
-        end_with(core, q, event->answer, event->number);
+        end_with(core, q, event->reply->answer, event->reply->number);
 }
 
 /* --- what happens to all ------------------------------------------------ */

@@ -80,7 +80,7 @@ void zkl_in_parked(struct zkl_step *s)
 
 void zkl_step_look_for_others(struct zkl_step *s)
 {
-    bool there = s->ev->answer == ZKL_ANSWER_OK;
+    bool there = s->ev->reply->answer == ZKL_ANSWER_OK;
     struct zkl_look look = there ? zkl_step_look(s, NULL) : (struct zkl_look){0};
     s->m->behind_retained =
         look.before > 0 && s->m->lock_request.try_behind_retained && may_be_given_up(&look);
@@ -102,12 +102,12 @@ void zkl_in_looking(struct zkl_step *s)
     } else if (ev->type == ZKL_EV_EXPIRED) {
         s->m->list_out = s->m->limit.out = false;
         zkl_step_move(s, ZKL_CONTENDER_PARKED, "expired");
-    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_LINK) {
+    } else if (ev->type == ZKL_EV_LISTED && ev->reply->answer == ZKL_ANSWER_LINK) {
         zkl_step_move(s, ZKL_CONTENDER_PARKED, "no answer");
-    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
+    } else if (ev->type == ZKL_EV_LISTED && ev->reply->answer == ZKL_ANSWER_NOAUTH) {
         zkl_step_fail_denied(s, "READ");
     } else if (ev->type == ZKL_EV_LISTED &&
-               (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
+               (ev->reply->answer == ZKL_ANSWER_OK || ev->reply->answer == ZKL_ANSWER_NONODE)) {
         s->kind->on_first_look(s);
     } else if (ev->type == ZKL_EV_LISTED) {
         zkl_step_fail_odd(s, "listing the path");
@@ -147,7 +147,7 @@ static void made_one(struct zkl_step *s)
 static void on_made(struct zkl_step *s)
 {
     size_t above = parent_length(s->m, s->m->make_length);
-    switch ((int)s->ev->answer) {
+    switch ((int)s->ev->reply->answer) {
     case ZKL_ANSWER_OK:
     case ZKL_ANSWER_EXISTS:
         made_one(s);
@@ -159,7 +159,7 @@ static void on_made(struct zkl_step *s)
             zkl_step_fail(s, ZKL_ENOCHROOT, NULL, "no chroot");
         break;
     case ZKL_ANSWER_UNIMPLEMENTED:
-        if (s->ev->otherwise)
+        if (s->ev->reply->otherwise)
             make(s, s->m->make_length);
         else
             zkl_step_fail_odd(s, "making the path");
@@ -188,7 +188,7 @@ void zkl_in_making(struct zkl_step *s)
 
 static void on_create_refused(struct zkl_step *s)
 {
-    switch ((int)s->ev->answer) {
+    switch ((int)s->ev->reply->answer) {
     case ZKL_ANSWER_NONODE:
         if (s->kind->within_hold) {
             zkl_step_fail(s, ZKL_ELOST, NULL, "the write node is gone");
@@ -217,7 +217,7 @@ static void on_create_refused(struct zkl_step *s)
         zkl_step_enqueue(s, "another one's create failed");
         break;
     case ZKL_ANSWER_UNIMPLEMENTED:
-        if (s->ev->otherwise) {
+        if (s->ev->reply->otherwise) {
             zkl_step_forget_list(s);
             zkl_step_enqueue(s, "create2 is not known");
             break;
@@ -225,7 +225,7 @@ static void on_create_refused(struct zkl_step *s)
         zkl_step_fail_odd(s, "creating the node");
         break;
     default:
-        s->m->maybe_on_server = zkl_step_outcome_unknown(s->ev->answer);
+        s->m->maybe_on_server = zkl_step_outcome_unknown(s->ev->reply->answer);
         zkl_step_fail_odd(s, "creating the node");
         break;
     }
@@ -249,11 +249,11 @@ static void look_at_own(struct zkl_step *s, const char *why)
 static void on_created(struct zkl_step *s)
 {
     s->m->create_out = false;
-    if (s->ev->answer != ZKL_ANSWER_OK) {
+    if (s->ev->reply->answer != ZKL_ANSWER_OK) {
         on_create_refused(s);
         return;
     }
-    zkl_step_know_node(s, s->ev->name, s->ev->czxid);
+    zkl_step_know_node(s, s->ev->reply->name, s->ev->reply->czxid);
     if (s->m->czxid == 0) {
         zkl_step_forget_list(s);
         look_at_own(s, "its zxid is not known");
@@ -275,7 +275,7 @@ static void on_created(struct zkl_step *s)
 
 static void on_listed(struct zkl_step *s)
 {
-    if (s->ev->answer == ZKL_ANSWER_OK)
+    if (s->ev->reply->answer == ZKL_ANSWER_OK)
         s->kind->on_list(s);
     else
         zkl_step_on_unlisted(s);
@@ -307,7 +307,7 @@ static void on_found(struct zkl_step *s, const char *name)
 
 static void adopt(struct zkl_step *s)
 {
-    s->m->czxid = s->kind->within_hold ? s->m->downgrade_from_czxid : s->ev->czxid;
+    s->m->czxid = s->kind->within_hold ? s->m->downgrade_from_czxid : s->ev->reply->czxid;
     if (node_is_exhausted(s->m))
         zkl_step_exhaust(s, "number exhausted");
     else if (s->kind->within_hold)
@@ -324,23 +324,23 @@ void zkl_in_recovering(struct zkl_step *s)
     } else if (ev->type == ZKL_EV_LINK_UP) {
         if (!s->m->list_out && !s->m->stat_out)
             zkl_step_look_for_leftover(s);
-    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_OK) {
+    } else if (ev->type == ZKL_EV_LISTED && ev->reply->answer == ZKL_ANSWER_OK) {
         on_found(s, zkl_step_find_own(s));
-    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NONODE) {
+    } else if (ev->type == ZKL_EV_LISTED && ev->reply->answer == ZKL_ANSWER_NONODE) {
         on_found(s, NULL);
-    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
+    } else if (ev->type == ZKL_EV_LISTED && ev->reply->answer == ZKL_ANSWER_NOAUTH) {
         zkl_step_fail_denied(s, "READ");
-    } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_OK) {
+    } else if (ev->type == ZKL_EV_STATTED && ev->reply->answer == ZKL_ANSWER_OK) {
         /* A list may still contain a node of an old session; the server will delete it by itself,
          * and granting on it would give the lock twice (CURATOR-498, CURATOR-604). */
-        if (ev->node_session == s->core->session.id)
+        if (ev->reply->node_session == s->core->session.id)
             adopt(s);
         else
             zkl_step_enqueue(s, "node of an old session");
-    } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_NONODE) {
+    } else if (ev->type == ZKL_EV_STATTED && ev->reply->answer == ZKL_ANSWER_NONODE) {
         zkl_step_enqueue(s, "node is gone");
     } else if ((ev->type == ZKL_EV_LISTED || ev->type == ZKL_EV_STATTED) &&
-               ev->answer != ZKL_ANSWER_LINK) {
+               ev->reply->answer != ZKL_ANSWER_LINK) {
         zkl_step_fail_odd(s, "looking for the node");
     } else if (ev->type == ZKL_EV_STATTED) {
         s->m->on_server = false; /* no answer: look again with the link */
@@ -396,10 +396,10 @@ void zkl_in_waiting(struct zkl_step *s)
     else if (ev->type == ZKL_EV_LINK_UP)
         /* what a watch reports after a reconnect is not the whole truth */
         zkl_step_list_again(s, "link up");
-    else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NOAUTH)
+    else if (ev->type == ZKL_EV_WATCHED && ev->reply->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on the predecessor's node");
-    else if (ev->type == ZKL_EV_WATCHED && ev->answer != ZKL_ANSWER_OK &&
-             ev->answer != ZKL_ANSWER_LINK)
+    else if (ev->type == ZKL_EV_WATCHED && ev->reply->answer != ZKL_ANSWER_OK &&
+             ev->reply->answer != ZKL_ANSWER_LINK)
         zkl_step_fail_odd(s, "watching the predecessor");
     else if (ev->type == ZKL_EV_WAITED)
         stop_putting_off(s);
@@ -413,7 +413,7 @@ void zkl_in_confirming(struct zkl_step *s)
         zkl_step_kind_link_up(s);
     if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_fresh(s))
         zkl_step_hold(s, "proved");
-    else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->answer == ZKL_ANSWER_NOAUTH)
+    else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->reply->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on its own node"); /* which is how this waits to be proved */
     else if (s->ev->type == ZKL_EV_LINK_UP && s->kind->within_hold)
         zkl_step_emit(s, ZKL_DO_HEARTBEAT); /* its turn does not depend on a list */

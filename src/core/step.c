@@ -97,7 +97,7 @@ struct zkl_action *zkl_step_emit(struct zkl_step *s, enum zkl_action_type type)
 {
     assert(s->out->count < ZKL_ACTIONS_MAX);
     struct zkl_action *action = &s->out->list[s->out->count++];
-    *action = (struct zkl_action){.type = type, .number = s->ev->number};
+    *action = (struct zkl_action){.type = type, .number = s->ev->reply->number};
     return action;
 }
 
@@ -189,14 +189,15 @@ void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
 
 struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own)
 {
-    return zkl_queue_position(&s->m->lock_request.naming, s->ev->children, s->ev->child_count, own);
+    return zkl_queue_position(&s->m->lock_request.naming, s->ev->reply->children,
+                              s->ev->reply->child_count, own);
 }
 
 const char *zkl_step_find_own(const struct zkl_step *s)
 {
     char prefix[ZKL_NODE_NAME_MAX + 1];
     zkl_name_prefix(&s->m->lock_request.naming, s->m->guid, prefix);
-    return zkl_queue_find(s->ev->children, s->ev->child_count, prefix);
+    return zkl_queue_find(s->ev->reply->children, s->ev->reply->child_count, prefix);
 }
 
 /* An error that a server answers over a link that goes on is the end of that request. */

@@ -262,8 +262,7 @@ static void a_grant_that_can_not_be_checked_fails(void **state)
         core, c,
         (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .pred_proof = ZKL_PRED_PROOF_PROVEN});
     check_num(c->machine.state, ==, ZKL_CONTENDER_HOLDING);
-    zkl_core_feed(core, c,
-                  (struct zkl_event){.type = ZKL_EV_UNCHECKED, .answer = ZKL_ANSWER_NOAUTH});
+    zkl_core_feed_answer(core, c, ZKL_EV_UNCHECKED, ZKL_ANSWER_NOAUTH);
     zkl_driver_unlock(client->driver);
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_EACCES);
     check_ok(zkl_mutex_unlock(rival));

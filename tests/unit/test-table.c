@@ -27,6 +27,7 @@ struct walk {
     struct zkl_core core; /* its time and its session */
     struct zkl_contender_machine m;
     struct zkl_event ev;
+    struct zkl_reply reply;
     struct zkl_actions actions;
     enum zkl_contender_state from;
     bool connected, make_out;
@@ -153,22 +154,23 @@ static void list_children(struct walk *w)
 {
     static char ours[128];
     static const char *children[4];
-    w->ev.children = children;
+    w->reply.children = children;
     bool permit = w->m.lock_request.naming.role == ZKL_ROLE_PERMIT;
     if (fake_chance(&w->prng, 2))
-        children[w->ev.child_count++] = permit ? "x-lease-0000000003" : "x-lock-0000000003";
+        children[w->reply.child_count++] = permit ? "x-lease-0000000003" : "x-lock-0000000003";
     else if (!permit && fake_chance(&w->prng, 4))
-        children[w->ev.child_count++] = "_c_01020304-0506-8708-890a-0b0c0d0e0f10-lock-0000000002";
+        children[w->reply.child_count++] =
+            "_c_01020304-0506-8708-890a-0b0c0d0e0f10-lock-0000000002";
     if (fake_chance(&w->prng, 4))
-        children[w->ev.child_count++] = permit ? "x-lease-0000000004" : "x-lock-0000000004";
+        children[w->reply.child_count++] = permit ? "x-lease-0000000004" : "x-lock-0000000004";
     if (fake_chance(&w->prng, 4))
-        children[w->ev.child_count++] = "readme";
+        children[w->reply.child_count++] = "readme";
     if (w->m.node[0])
         snprintf(ours, sizeof ours, "%s", w->m.node);
     else
         name_of_ours(w, ours);
     if (fake_random(&w->prng, 8) < (w->m.node[0] ? 7 : 4))
-        children[w->ev.child_count++] = ours;
+        children[w->reply.child_count++] = ours;
 }
 
 /* The number of permits, or what else stands there. */
@@ -176,8 +178,8 @@ static bool answer_limit(struct walk *w)
 {
     static const char *const texts[] = {"2", "2", "2", "1", "3", "", "two", "200000"};
     w->ev.type = fake_chance(&w->prng, 4) ? ZKL_EV_LIMIT_SET : ZKL_EV_LIMIT;
-    w->ev.data = texts[fake_random(&w->prng, sizeof texts / sizeof *texts)];
-    w->ev.data_size = strlen(w->ev.data);
+    w->reply.data = texts[fake_random(&w->prng, sizeof texts / sizeof *texts)];
+    w->reply.data_size = strlen(w->reply.data);
     return w->m.limit.out;
 }
 
@@ -187,28 +189,28 @@ static void answer_create(struct walk *w)
     w->ev.type = ZKL_EV_CREATED;
     memset(w->m.guid, 'a', ZKL_GUID_LEN);
     name_of_ours(w, name);
-    w->ev.name = name;
-    w->ev.czxid = 100 + fake_random(&w->prng, 100);
+    w->reply.name = name;
+    w->reply.czxid = 100 + fake_random(&w->prng, 100);
 }
 
 /* The list behind a create is answered after it, except one that could not be sent. */
 static bool answer_list(struct walk *w)
 {
-    bool refused = w->ev.answer == ZKL_ANSWER_LINK || w->ev.answer == ZKL_ANSWER_NOMEM;
+    bool refused = w->reply.answer == ZKL_ANSWER_LINK || w->reply.answer == ZKL_ANSWER_NOMEM;
     if (w->m.create_out && !refused)
         return false;
     bool rooted =
         w->m.state == ZKL_CONTENDER_EXHAUSTED || w->m.limit.watched || w->m.watches_contention;
     w->ev.type = rooted ? ZKL_EV_LOCK_PATH_LISTED : ZKL_EV_LISTED;
-    w->ev.czxid = 50 + fake_random(&w->prng, 200);
-    if (w->ev.answer == ZKL_ANSWER_OK)
+    w->reply.czxid = 50 + fake_random(&w->prng, 200);
+    if (w->reply.answer == ZKL_ANSWER_OK)
         list_children(w);
     return true;
 }
 
 static bool answer_something(struct walk *w)
 {
-    w->ev.answer = some_answer(w);
+    w->reply.answer = some_answer(w);
     switch (fake_random(&w->prng, 7)) {
     case 6:
         return answer_limit(w);
@@ -219,8 +221,8 @@ static bool answer_something(struct walk *w)
         return w->m.list_out && answer_list(w);
     case 2:
         w->ev.type = ZKL_EV_STATTED;
-        w->ev.node_session = fake_chance(&w->prng, 4) ? 9 : 7;
-        w->ev.czxid = 120;
+        w->reply.node_session = fake_chance(&w->prng, 4) ? 9 : 7;
+        w->reply.czxid = 120;
         return w->m.stat_out && w->m.state == ZKL_CONTENDER_RECOVERING;
     case 3:
         w->ev.type = ZKL_EV_DELETED;
@@ -302,7 +304,7 @@ static bool notice(struct walk *w)
         ZKL_EV_WAITED,          ZKL_EV_UNCHECKED,   ZKL_EV_CHECKED};
     w->ev.type = types[fake_random(&w->prng, sizeof types / sizeof *types)];
     if (w->ev.type == ZKL_EV_WATCHED || w->ev.type == ZKL_EV_UNCHECKED)
-        w->ev.answer = some_answer(w);
+        w->reply.answer = some_answer(w);
     if (w->ev.type == ZKL_EV_PRED_FIRED)
         w->ev.pred_proof = (enum zkl_pred_proof)fake_random(&w->prng, ZKL_PRED_PROOF_PROVEN + 1);
     if (w->ev.type == ZKL_EV_WAITED)
@@ -337,7 +339,8 @@ static bool choose(struct walk *w)
 static void walk_one(struct walk *w)
 {
     struct zkl_session *session = &w->core.session;
-    w->ev = (struct zkl_event){0};
+    w->reply = (struct zkl_reply){0};
+    w->ev = (struct zkl_event){.reply = &w->reply};
     w->core.now = (struct zkl_time){1000, 5000};
     w->core.tracer.moved = moved;
     if (w->m.lease_end_boot != 0 && fake_chance(&w->prng, 6))
