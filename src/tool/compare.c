@@ -2,9 +2,10 @@
  *
  * Do all servers show the same contenders? A follower can come to have data of its own
  * (ZOOKEEPER-4837, -5010): its clients wait behind a node that the leader does not have, or hold
- * beside one that only the leader has. Queues live, so a difference counts only if one server shows a
- * node, another one does not, and the first still shows that very node, each behind a sync. This file
- * owns a session at each server. One thread; doctor.c calls it. */
+ * beside one that only the leader has. Queues live, and a server that does not know yet that it
+ * leads no more shows what was: so a node that one server shows and another one does not is only
+ * the reason to ask each of the two for its own word and the leader's, in one session. This file
+ * owns the sessions at each server. One thread; doctor.c calls it. */
 #include "compare.h"
 
 #include <stdio.h>
@@ -14,9 +15,10 @@
 #include "connect.h"
 #include "describe.h"
 #include "look.h"
+#include "raw.h"
 #include "say.h"
 
-enum { SERVERS_MAX = 32, SERVER_MS = 5000, TOLD_MAX = 20 };
+enum { SERVERS_MAX = 32, SERVER_MS = 5000, TOLD_MAX = 5 /* nodes of one server */ };
 
 struct node {
     const struct seen *lock;
@@ -24,51 +26,61 @@ struct node {
 };
 
 struct server {
-    char name[SERVER_NAME_SIZE];
-    struct zkl_client *client;
+    char name[SERVER_NAME_SIZE], servers[2 * SERVER_NAME_SIZE]; /* with the chroot */
+    struct zkl_client *client;                                  /* NULL: it takes no session */
+    struct raw *raw;                                            /* opened at need */
     struct look look;
     struct node *nodes; /* all contenders, sorted by path */
     size_t count;
     int code; /* 0; or why it is compared no more */
+    int told;
 };
 
 struct comparison {
-    const char *leader;
+    const struct compare *compare;
     ensemble_fn tell;
     void *arg;
-    int told;
 };
 
 /* --- sessions ----------------------------------------------------------- */
 
+static bool is_known(const struct compare *compare, const char *name)
+{
+    for (int i = 0; i < compare->count; i++) {
+        if (strcmp(compare->servers[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void open_server(struct compare *compare, const struct zkl_client_options *options,
-                        const char *name, const char *chroot)
+                        const char *name)
 {
     struct zkl_client_options one = *options;
-    struct server *server = &compare->servers[compare->count];
-    char servers[2 * SERVER_NAME_SIZE];
-    snprintf(servers, sizeof servers, "%s%s", name, chroot);
-    one.servers = servers;
-    one.connect_timeout_ms = SERVER_MS;
+    struct server *server = &compare->servers[compare->count++];
     *server = (struct server){0};
-    if (zkl_client_open(&server->client, &one) != 0)
-        return; /* ensemble.c says which servers do not answer */
     strcpy(server->name, name);
-    compare->count++;
+    snprintf(server->servers, sizeof server->servers, "%s%s", name,
+             options->servers + strcspn(options->servers, "/"));
+    one.servers = server->servers;
+    one.connect_timeout_ms = SERVER_MS;
+    server->code = zkl_client_open(&server->client, &one);
 }
 
 int compare_open(struct compare *compare, struct settings *settings)
 {
     struct tool_options options;
     int rc = tool_options(&options, settings);
+    compare->settings = settings;
     compare->servers = calloc(SERVERS_MAX, sizeof *compare->servers);
     if (rc == 0 && !compare->servers)
         rc = fail(EXIT_SYSTEM, "out of memory");
     const char *list = options.client.servers;
     char name[SERVER_NAME_SIZE];
-    while (rc == 0 && compare->count < SERVERS_MAX && ensemble_next(&list, name))
-        open_server(compare, &options.client, name,
-                    options.client.servers + strcspn(options.client.servers, "/"));
+    while (rc == 0 && compare->count < SERVERS_MAX && ensemble_next(&list, name)) {
+        if (!is_known(compare, name))
+            open_server(compare, &options.client, name);
+    }
     tool_options_fini(&options);
     return rc;
 }
@@ -78,7 +90,9 @@ void compare_close(struct compare *compare)
     for (int i = 0; i < compare->count; i++) {
         free(compare->servers[i].nodes);
         look_free(&compare->servers[i].look);
-        tool_disconnect(compare->servers[i].client);
+        raw_close(compare->servers[i].raw);
+        if (compare->servers[i].client)
+            tool_disconnect(compare->servers[i].client);
     }
     free(compare->servers);
     *compare = (struct compare){0};
@@ -109,11 +123,12 @@ static size_t add_nodes(const struct seen *seen, struct node *nodes)
 static void look_from(struct server *server, const char *path)
 {
     size_t room = 0;
-    server->code = look_below(&server->look, server->client, path);
+    if (server->code == 0)
+        server->code = look_below(&server->look, server->client, path);
     for (size_t i = 0; i < server->look.count; i++)
         room += add_nodes(&server->look.all[i], NULL);
     server->nodes = calloc(room + 1, sizeof *server->nodes);
-    if (!server->nodes)
+    if (server->code == 0 && !server->nodes)
         server->code = ZKL_ENOMEM;
     if (server->code != 0)
         return;
@@ -127,62 +142,92 @@ static bool shows(const struct server *server, const struct node *node)
     return bsearch(node, server->nodes, server->count, sizeof *server->nodes, by_path) != NULL;
 }
 
-/* --- looking again ------------------------------------------------------ */
+/* --- asking again ------------------------------------------------------- */
 
-enum sight { SIGHT_NONE, SIGHT_MISSING, SIGHT_SHOWN };
-
-/* Does the server show this very node now? */
-static enum sight ask(struct server *server, const struct node *node)
+/* The same settings, for this server alone. */
+static void open_raw(const struct compare *compare, struct server *server)
 {
-    const struct zkl_inspection *inside;
-    server->code = zkl_inspect(server->client, node->lock->path, LOOK_MS, &inside);
-    if (server->code != 0)
-        return SIGHT_NONE;
-    bool shown = look_again(inside, node->entry) != NULL;
-    zkl_inspection_free(inside);
-    return shown ? SIGHT_SHOWN : SIGHT_MISSING;
+    struct settings one = *compare->settings;
+    one.text[SETTING_SERVERS] = server->servers;
+    one.addresses = NULL;
+    if (raw_open(&server->raw, &one, SERVER_MS, -1) != 0)
+        server->code = ZKL_EDISCONNECTED;
+    settings_forget_addresses(&one);
 }
 
-static void tell(struct comparison *c, const struct server *has, const struct server *lacks,
-                 const struct node *node)
+static void tell(const struct comparison *c, const struct server *server, const struct node *node,
+                 enum raw_judgement judged)
 {
     char owner[DESCRIBE_SIZE], text[4 * DESCRIBE_SIZE];
-    bool missing = strcmp(has->name, c->leader) == 0;
-    const char *effect = missing ? "clients of the latter do not wait for it and may hold beside it"
-                                 : "clients of the former may wait behind it for ever";
-    const char *wrong = missing ? lacks->name : has->name;
-    bool known = c->leader[0] != '\0';
-    snprintf(text, sizeof text,
-             "%s shows the node %s of %s, and %s%s does not have it: %s; stop %s, remove its data "
-             "(version-2 of dataDir and dataLogDir), and start it again",
-             has->name, node->entry->node_path, describe_owner(node->entry, owner), lacks->name,
-             known && !missing ? ", which leads," : "", effect,
-             known ? wrong : "the one of them that is not the leader");
+    bool is_ghost = judged == RAW_GHOST;
+    snprintf(
+        text, sizeof text,
+        "%s %s the node %s of %s, which the leader %s: %s; stop %s, remove its data (version-2 "
+        "of dataDir and dataLogDir), and start it again, one server at a time",
+        server->name, is_ghost ? "shows" : "does not show", node->entry->node_path,
+        describe_owner(node->entry, owner), is_ghost ? "does not have" : "has",
+        is_ghost ? "clients of that server may wait behind it for ever"
+                 : "clients of that server do not wait for it and may hold beside it",
+        server->name);
     c->tell(c->arg, true, text);
-    c->told++;
 }
 
-static void check(struct comparison *c, struct server *has, struct server *lacks,
-                  const struct node *node)
+/* Another server does not agree with this one about the node. */
+static void judge(const struct comparison *c, struct server *server, const struct node *node)
 {
-    if (ask(has, node) == SIGHT_SHOWN && ask(lacks, node) == SIGHT_MISSING &&
-        ask(has, node) == SIGHT_SHOWN)
-        tell(c, has, lacks, node);
+    char text[SERVER_NAME_SIZE + 64];
+    if (server->code == 0 && !server->raw)
+        open_raw(c->compare, server);
+    if (server->code != 0 || server->told > TOLD_MAX)
+        return;
+    enum raw_judgement judged = raw_judge(server->raw, node->entry->node_path);
+    if (judged == RAW_UNDECIDED) {
+        server->code = ZKL_EDISCONNECTED;
+    } else if (judged != RAW_AGREES && server->told++ < TOLD_MAX) {
+        tell(c, server, node, judged);
+    } else if (judged != RAW_AGREES) {
+        snprintf(text, sizeof text, "%s differs in more nodes than these", server->name);
+        c->tell(c->arg, false, text);
+    }
 }
 
-/* With a leader in the list the others need no comparison among themselves. */
-static bool need_comparison(const struct comparison *c, const struct server *a,
-                            const struct server *b)
+/* Is there another server that does not show it? */
+static bool is_doubted(const struct compare *compare, const struct server *server,
+                       const struct node *node)
 {
-    bool leads = strcmp(a->name, c->leader) == 0 || strcmp(b->name, c->leader) == 0;
-    return a != b && (c->leader[0] == '\0' || leads);
+    for (int i = 0; i < compare->count; i++) {
+        const struct server *other = &compare->servers[i];
+        if (other != server && other->code == 0 && !shows(other, node))
+            return true;
+    }
+    return false;
 }
 
-static void compare_two(struct comparison *c, struct server *has, struct server *lacks)
+/* Was it asked for already, as an earlier one of the others shows it too? */
+static bool is_asked(const struct compare *compare, const struct server *server, int before,
+                     const struct node *node)
 {
-    for (size_t i = 0; i < has->count && c->told < TOLD_MAX; i++) {
-        if (has->code == 0 && lacks->code == 0 && !shows(lacks, &has->nodes[i]))
-            check(c, has, lacks, &has->nodes[i]);
+    for (int i = 0; i < before; i++) {
+        if (&compare->servers[i] != server && shows(&compare->servers[i], node))
+            return true;
+    }
+    return false;
+}
+
+static void compare_one(const struct comparison *c, struct server *server)
+{
+    const struct compare *compare = c->compare;
+    for (size_t i = 0; i < server->count; i++) {
+        if (is_doubted(compare, server, &server->nodes[i]))
+            judge(c, server, &server->nodes[i]);
+    }
+    for (int i = 0; i < compare->count; i++) {
+        const struct server *other = &compare->servers[i];
+        for (size_t j = 0; other != server && j < other->count; j++) {
+            const struct node *node = &other->nodes[j];
+            if (!shows(server, node) && !is_asked(compare, server, i, node))
+                judge(c, server, node);
+        }
     }
 }
 
@@ -194,20 +239,14 @@ static void tell_failure(const struct comparison *c, const struct server *server
     c->tell(c->arg, false, text);
 }
 
-void compare_servers(struct compare *compare, const char *path, const char *leader, ensemble_fn fn,
-                     void *arg)
+void compare_servers(struct compare *compare, const char *path, ensemble_fn fn, void *arg)
 {
-    struct comparison c = {.leader = leader, .tell = fn, .arg = arg};
+    struct comparison c = {.compare = compare, .tell = fn, .arg = arg};
     for (int i = 0; compare->count > 1 && i < compare->count; i++)
         look_from(&compare->servers[i], path);
-    for (int i = 0; i < compare->count; i++) {
-        for (int j = 0; j < compare->count; j++) {
-            struct server *has = &compare->servers[i], *lacks = &compare->servers[j];
-            if (need_comparison(&c, has, lacks))
-                compare_two(&c, has, lacks);
-        }
-    }
-    for (int i = 0; i < compare->count; i++) {
+    for (int i = 0; i < compare->count; i++)
+        compare_one(&c, &compare->servers[i]);
+    for (int i = 0; compare->count > 1 && i < compare->count; i++) {
         if (compare->servers[i].code != 0)
             tell_failure(&c, &compare->servers[i]);
     }

@@ -8,19 +8,18 @@
 #include "settings.h"
 
 /* Zero it, then open: a session at each server of the list, of the complete settings, that lets one
- * in. */
+ * in. The settings must last. */
 struct compare {
+    struct settings *settings;
     struct server *servers;
     int count;
 };
 
 /* 0, or the exit status after a sentence. compare_close is due in each case. */
 int compare_open(struct compare *compare, struct settings *settings);
-/* Look at and below the path at each of them, and tell of each contender that one shows and another
- * one, read between two looks at the first, does not; and of each server that could not be looked
- * at. leader: its name, or "". */
-void compare_servers(struct compare *compare, const char *path, const char *leader,
-                     ensemble_fn tell, void *arg);
+/* Look at and below the path at each of them, and tell of each contender that one shows and the
+ * leader does not have, or the other way about; and of each server that could not be looked at. */
+void compare_servers(struct compare *compare, const char *path, ensemble_fn tell, void *arg);
 void compare_close(struct compare *compare);
 
 #endif

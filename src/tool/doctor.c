@@ -291,11 +291,10 @@ static void check_make(struct doctor *d)
 static void check_servers(struct doctor *d)
 {
     struct servers servers = {.doctor = d};
-    char leader[SERVER_NAME_SIZE] = "";
     ensemble_check(d->settings.text[SETTING_SERVERS],
                    setting_ms(d, SETTING_SESSION_TIMEOUT, SESSION_MS),
-                   setting_ms(d, SETTING_TICK, 0), report_server, &servers, leader);
-    compare_servers(&d->compare, d->path, leader, report_server, &servers);
+                   setting_ms(d, SETTING_TICK, 0), report_server, &servers);
+    compare_servers(&d->compare, d->path, report_server, &servers);
 }
 
 /* --- all together ------------------------------------------------------- */

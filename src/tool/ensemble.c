@@ -25,7 +25,8 @@ struct facts {
     bool observer, follower, leader;
     long tick_ms, least_ms, most_ms; /* UNKNOWN: not said */
     long observers;                  /* that hang on this server */
-    long learners;                   /* that follow it, observers included, as it leads */
+    long learners;                   /* that follow it now, observers included, as it leads */
+    bool serves, says_state;         /* it has a quorum; mntr was answered */
     long local_sessions;
 };
 
@@ -110,6 +111,7 @@ static void ask(struct facts *f)
     f->observer = strstr(text, "Mode: observer") != NULL;
     f->follower = strstr(text, "Mode: follower") != NULL;
     f->leader = strstr(text, "Mode: leader") != NULL;
+    f->serves = strstr(text, "not currently serving") == NULL;
     if (ask_word(f, "conf", text)) {
         f->tick_ms = number_of(text, "tickTime=");
         f->least_ms = number_of(text, "minSessionTimeout=");
@@ -117,7 +119,10 @@ static void ask(struct facts *f)
     }
     if (ask_word(f, "mntr", text)) {
         f->observers = f->follower ? number_of(text, "zk_synced_observers\t") : UNKNOWN;
-        f->learners = f->leader ? number_of(text, "zk_learners\t") : UNKNOWN;
+        f->says_state = strstr(text, "zk_") != NULL;
+        f->learners = f->leader ? number_of(text, "zk_synced_followers\t") : UNKNOWN;
+        if (f->learners >= 0 && number_of(text, "zk_synced_observers\t") > 0)
+            f->learners += number_of(text, "zk_synced_observers\t");
         f->local_sessions = number_of(text, "zk_local_sessions\t");
     }
 }
@@ -133,8 +138,13 @@ bool ensemble_next(const char **servers, char name[SERVER_NAME_SIZE])
 
 static void ask_all(struct ensemble *e, const char *servers)
 {
-    while (e->count < SERVERS_MAX && ensemble_next(&servers, e->all[e->count].name))
-        ask(&e->all[e->count++]);
+    while (e->count < SERVERS_MAX && ensemble_next(&servers, e->all[e->count].name)) {
+        int same = 0;
+        while (strcmp(e->all[same].name, e->all[e->count].name) != 0)
+            same++;
+        if (same == e->count)
+            ask(&e->all[e->count++]);
+    }
 }
 
 /* --- judging ------------------------------------------------------------ */
@@ -145,10 +155,17 @@ static void check_seen(struct ensemble *e, const struct facts *f)
         tell(e, false, "%s did not answer srvr: its settings were not checked", f->name);
     else if (f->other)
         tell(e, true, "%s " NO_ZOOKEEPER, f->name);
+    else if (!f->serves)
+        tell(e, false, "%s serves no requests now: it starts, or has no quorum", f->name);
     else if (f->tick_ms < 0 || f->least_ms < 0 || f->most_ms < 0)
         tell(e, false,
              "%s does not report its settings: to have them checked, allow conf in its "
              "4lw.commands.whitelist",
+             f->name);
+    else if (!f->says_state)
+        tell(e, false,
+             "%s does not report its state: to have local sessions and observer masters found, "
+             "allow mntr in its 4lw.commands.whitelist",
              f->name);
 }
 
@@ -237,23 +254,20 @@ static void check_local(struct ensemble *e, const struct facts *f)
              f->name);
 }
 
-/* A name that stands for several servers is one server of the list. */
+/* A name that stands for several servers is one server of the list. Servers that follow a leader
+ * which is not in it can be compared all the same, but for one alone. */
 static void check_list(struct ensemble *e)
 {
-    bool leads = false, follows = false, lacks = false;
-    for (int i = 0; i < e->count; i++) {
-        leads = leads || e->all[i].leader;
-        follows = follows || e->all[i].follower || e->all[i].observer;
+    bool lacks = e->count == 1 && (e->all[0].follower || e->all[0].observer);
+    for (int i = 0; i < e->count; i++)
         lacks = lacks || e->all[i].learners >= e->count;
-    }
-    if (lacks || (follows && !leads))
+    if (lacks)
         tell(e, false,
              "the list lacks servers of the ensemble: name each of them in it, and what they show "
              "is compared");
 }
 
-void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn fn, void *arg,
-                    char leader[SERVER_NAME_SIZE])
+void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn fn, void *arg)
 {
     struct ensemble e = {.session_ms = session_ms, .said_tick_ms = tick_ms, .tell = fn, .arg = arg};
     ask_all(&e, servers);
@@ -263,8 +277,6 @@ void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_f
         check_same(&e, &e.all[i]);
         check_observers(&e, &e.all[i]);
         check_local(&e, &e.all[i]);
-        if (e.all[i].leader)
-            strcpy(leader, e.all[i].name);
     }
     check_list(&e);
 }

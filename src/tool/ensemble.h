@@ -21,9 +21,7 @@ bool ensemble_next(const char **servers, char name[SERVER_NAME_SIZE]);
 
 /* Query each of "HOST:PORT,...[/CHROOT]", for a client that wants this session timeout and assumes
  * that no server has a longer tick than tick_ms (0: it assumes nothing), and report each fault in a
- * sentence. Sessions of this program at all of them show whether sessions are local. leader: the name of the
- * one that leads, or "". */
-void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn tell, void *arg,
-                    char leader[SERVER_NAME_SIZE]);
+ * sentence. Sessions of this program at all of them show whether sessions are local. */
+void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn tell, void *arg);
 
 #endif

@@ -33,7 +33,8 @@ struct raw {
     bool creator;      /* only the maker of a node may touch it */
     int changed, stop; /* descriptors */
     pthread_mutex_t mutex;
-    int state; /* protected by mutex, as all below */
+    int state;      /* protected by mutex, as all below */
+    unsigned links; /* how many there were */
     bool answered;
     int rc; /* of the answer; of a read also: */
     char *data;
@@ -59,6 +60,7 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path, void 
         return;
     pthread_mutex_lock(&raw->mutex);
     raw->state = state;
+    raw->links += state == ZOO_CONNECTED_STATE;
     announce(raw);
     pthread_mutex_unlock(&raw->mutex);
 }
@@ -396,4 +398,51 @@ int raw_get(struct raw *raw, const char *path, char *data, size_t *length, struc
     int rc = end_call(raw, zoo_aget(raw->zh, path, 0, on_data, raw));
     *length = raw->length;
     return rc;
+}
+
+/* --- two words on a node ------------------------------------------------- */
+
+static unsigned links_of(struct raw *raw)
+{
+    pthread_mutex_lock(&raw->mutex);
+    unsigned links = raw->links;
+    pthread_mutex_unlock(&raw->mutex);
+    return links;
+}
+
+/* By a transaction, which goes to the leader and wants a quorum; it changes nothing. */
+static enum raw_answer at_leader(struct raw *raw, const char *whole)
+{
+    zoo_op_t check;
+    int blamed;
+    zoo_check_op_init(&check, whole, -1);
+    return answer_of(raw_multi(raw, 1, &check, &blamed));
+}
+
+static enum raw_answer at_server(struct raw *raw, const char *whole)
+{
+    struct Stat stat;
+    char none;
+    size_t length = 0;
+    return answer_of(raw_get(raw, whole, &none, &length, &stat));
+}
+
+/* What is read behind a transaction shows all that was committed before it, and nobody makes the
+ * node of a contender again. So a node that the leader did not have before is the server's alone;
+ * and one that the server did not show was there all the time if the leader had it before and has
+ * it after. */
+enum raw_judgement raw_judge(struct raw *raw, const char *path)
+{
+    unsigned links = links_of(raw);
+    char *whole = raw_path(raw, path);
+    enum raw_answer before = whole ? at_leader(raw, whole) : RAW_FAILED;
+    enum raw_answer shown = before == RAW_FAILED ? RAW_FAILED : at_server(raw, whole);
+    enum raw_judgement judged = RAW_AGREES;
+    if (before == RAW_NO_NODE && shown == RAW_OK)
+        judged = RAW_GHOST;
+    else if (before == RAW_OK && shown == RAW_NO_NODE && at_leader(raw, whole) == RAW_OK)
+        judged = RAW_MISSING;
+    free(whole);
+    return shown == RAW_FAILED || !raw_is_open(raw) || links_of(raw) != links ? RAW_UNDECIDED
+                                                                              : judged;
 }

@@ -26,6 +26,15 @@ void raw_close(struct raw *raw);
 /* For these a session's link must last during the query: else RAW_FAILED. */
 enum raw_answer { RAW_OK, RAW_NO_NODE, RAW_DENIED, RAW_FAILED };
 
+/* A server's word on a node and the leader's. A link that breaks meanwhile decides nothing. */
+enum raw_judgement {
+    RAW_UNDECIDED,
+    RAW_AGREES,
+    RAW_GHOST,  /* the server shows the node, and the leader does not have it */
+    RAW_MISSING /* the leader has it, and the server does not show it */
+};
+enum raw_judgement raw_judge(struct raw *raw, const char *path);
+
 /* How many children were ever made: the number that the next sequential one gets. */
 enum raw_answer raw_created(const struct raw *raw, const char *path, uint32_t *created);
 

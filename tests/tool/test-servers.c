@@ -114,9 +114,13 @@ static void a_server_at_an_ipv6_address_is_asked(void **state)
 static void servers_that_do_not_tell_are_named(void **state)
 {
     (void)state;
-    begin(&(struct zks_options){.nodes = 3,
-                                .node_extra = {[2] = "4lw.commands.whitelist=srvr,ruok"}});
+    begin(&(struct zks_options){
+        .nodes = 3,
+        .node_extra = {
+            [0] = "4lw.commands.whitelist=srvr,conf", [2] = "4lw.commands.whitelist=srvr,ruok"}});
     tool_check(0, " to have them checked, allow conf in its", "doctor", "/not/there");
+    tool_check(0, " to have local sessions and observer masters found, allow mntr in its", "doctor",
+               "/not/there");
     tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
     check_ok(zks_kill_node(ensemble, 1));
     check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
@@ -189,6 +193,45 @@ static void set_apart(size_t follower)
     check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
 }
 
+/* As one does that does not know yet what was committed, or that it leads no more. */
+static size_t hide_in_lists(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                            void *unused)
+{
+    static const char name[] = NODE "1";
+    const char *child = strrchr(name, '/') + 1;
+
+    (void)unused;
+    unsigned char *at = memmem(frame, size, child, strlen(child));
+    if (dir == PROXY_TO_CLIENT && (op == PROXY_CHILDREN || op == PROXY_CHILDREN2) && at)
+        at[strlen(child) - 1] = '9';
+    return size;
+}
+
+/* Goal: what a list alone shows accuses nobody: a server that has been the leader shows what was for a while.
+ * One that takes no session is named. Method: a proxy before a sound server. */
+static void a_list_accuses_nobody(void **state)
+{
+    struct wire *leader;
+    char servers[256], words[128];
+
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3});
+    size_t follower = (size_t)make_holder(&leader);
+    struct proxy *proxy = proxy_before(ensemble, (int)follower);
+    snprintf(servers, sizeof servers, "%s,%s", zks_address(ensemble, (follower + 1) % 3),
+             proxy_address(proxy));
+    proxy_set_hook(proxy, hide_in_lists, NULL);
+    tool_check(0, ", 0 problems\n", "doctor", "--servers", servers, "/apart/lock");
+    proxy_set_hook(proxy, NULL, NULL);
+    proxy_hang_up_on(proxy, PROXY_CONNECT);
+    snprintf(words, sizeof words,
+             "what %s shows was not compared to the end: no ZooKeeper server could be reached",
+             proxy_address(proxy));
+    tool_check(0, words, "doctor", "--servers", servers, "/apart/lock");
+    proxy_stop(proxy);
+    wire_close(leader);
+}
+
 /* Lists are not for reading. */
 static size_t refuse_lists(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
                            void *unused)
@@ -251,16 +294,16 @@ static void a_follower_with_data_of_its_own_is_found(void **state)
     size_t follower = (size_t)make_holder(&leader);
     tool_check(0, " 0 problems\n", "doctor", "/apart/lock");
     set_apart(follower);
-    snprintf(words, sizeof words, "problem: %s shows the node " NODE "0 of holder, and 127.0.0.1:",
+    snprintf(words, sizeof words,
+             "problem: %s shows the node " NODE
+             "0 of holder, which the leader does not have: clients "
+             "of that server may wait behind it for ever",
              zks_address(ensemble, follower));
     tool_check(1, words, "doctor", "/apart");
-    tool_check(1,
-               ", which leads, does not have it: clients of the former may wait behind it for ever",
-               "doctor", "/apart");
     snprintf(words, sizeof words,
-             " shows the node " NODE
-             "1 of holder, and %s does not have it: clients of the latter do "
-             "not wait for it",
+             "problem: %s does not show the node " NODE
+             "1 of holder, which the leader has: clients of "
+             "that server do not wait for it",
              zks_address(ensemble, follower));
     tool_check(1, words, "doctor", "/");
     one_that_cannot_be_looked_at_hides_none(follower);
@@ -276,9 +319,8 @@ static void a_follower_with_data_of_its_own_is_found(void **state)
 }
 
 /* A server of another make, as far as srvr goes: it hangs up on everything else. */
-static pid_t begin_other(int port)
+static pid_t begin_other(int port, const char *text)
 {
-    static const char text[] = "ClickHouse Keeper version: v24.8\nMode: standalone\n";
     int listener = net_listen_at("127.0.0.1", port);
 
     check_num(listener, >=, 0);
@@ -295,7 +337,7 @@ static pid_t begin_other(int port)
         if (fd < 0)
             continue;
         if (recv(fd, word, sizeof word, MSG_WAITALL) == 4 && memcmp(word, "srvr", 4) == 0)
-            (void)!send(fd, text, sizeof text - 1, MSG_NOSIGNAL);
+            (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
         close(fd);
     }
 }
@@ -321,11 +363,15 @@ static void another_make_is_named(void **state)
     (void)state;
     begin(&(struct zks_options){0});
     check_ok(net_free_ports(&port, 1));
-    pid_t other = begin_other(port);
+    pid_t other = begin_other(port, "ClickHouse Keeper version: v24.8\nMode: standalone\n");
     snprintf(servers, sizeof servers, "%s,127.0.0.1:%d", zks_connect_string(ensemble), port);
     check_ok(setenv("ZKLOCK_SERVERS", servers, 1));
     tool_check(1, " is no ZooKeeper: nothing shows how it ends sessions", "doctor", "/not/there");
     tool_check(1, "1 lock, 1 problem\n", "doctor", "/not/there");
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    other = begin_other(port, "This ZooKeeper instance is not currently serving requests\n");
+    tool_check(0, " serves no requests now: it starts, or has no quorum", "doctor", "/not/there");
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
     proxy = proxy_before(ensemble, 0);
@@ -352,6 +398,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(observer_masters_are_found, end),
         cmocka_unit_test_teardown(local_sessions_are_found, end),
         cmocka_unit_test_teardown(a_follower_with_data_of_its_own_is_found, end),
+        cmocka_unit_test_teardown(a_list_accuses_nobody, end),
         cmocka_unit_test_teardown(another_make_is_named, end),
     };
 
