@@ -139,6 +139,7 @@ struct stream {
     struct zkl_time now;
     int64_t session;
     bool closed, failed, verbose;
+    bool left_watches; /* the server did not know how to remove them, once */
     struct server server;
     struct owner owners[OWNERS]; /* singles, the group's, the requests' for permits */
     struct zkl_group group;
