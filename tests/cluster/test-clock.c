@@ -87,8 +87,11 @@ static void a_wait_does_not_go_by_the_wall_clock(void **state)
     for (size_t i = 0; i < STEPS; i++) {
         int64_t start_ms = net_now_ms();
         actor_begin(actor, lock_for_a_while, mutex);
-        check_wait(cluster_children(path) == 2 && node_is_watched(path), WAIT_MS);
-        step_s = steps_s[i];
+        check_wait((cluster_children(path) == 2 && node_is_watched(path)) || actor_is_done(actor),
+                   WAIT_MS);
+        bool is_over = actor_is_done(actor); /* before it was seen, on a slow machine: once more */
+        step_s = is_over ? step_s : steps_s[i];
+        i -= is_over;
         check_num(actor_result(actor), ==, ZKL_ETIMEDOUT);
         check_num(net_now_ms() - start_ms, >=, WAITED_MS);
         check_wait(cluster_children(path) == 1, WAIT_MS);
