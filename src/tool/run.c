@@ -26,7 +26,12 @@
 #include "standing.h"
 
 /* The number of reports of a window in its length; and the bounds of their interval. */
-enum { REPORTS_PER_WINDOW = 16, REPORT_MS_MIN = 10, REPORT_MS_MAX = 500 };
+enum {
+    REPORTS_PER_WINDOW = 16,
+    REPORT_MS_MIN = 10,
+    REPORT_MS_MAX = 500,
+    READER_MS = 10000 /* a reader of standard error keeps the lock from others so long at most */
+};
 
 struct run {
     struct run_options options;
@@ -297,9 +302,9 @@ static int run_command_under_lock(struct run *run)
     run->started = true;
     if (stop)
         job_signal(&run->job, SIGTSTP);
-    say_never_waits = true;
+    say_waits_ms = 0;
     rc = watch(run);
-    say_never_waits = false;
+    say_waits_ms = READER_MS;
     free_all(variables);
     return rc;
 }
@@ -415,6 +420,7 @@ static int run_under_lock(int argc, char **argv)
         rc = job_start(&run.job, run.options.command);
     if (rc != 0)
         return rc;
+    say_waits_ms = READER_MS;
     rc = with_job(&run);
     job_end(&run.job, run.unproved);
     settings_fini(&run.options.settings);

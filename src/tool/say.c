@@ -16,7 +16,7 @@
 #include "plain.h"
 
 const char *program_name = "zklock";
-atomic_bool say_never_waits;
+atomic_int say_waits_ms = SAY_WAITS;
 
 /* In one write: several processes share the stream. */
 static void say_list(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
@@ -24,7 +24,8 @@ static void say_list(const char *format, va_list args)
 {
     char text[1500], line[PLAIN_TIMES * sizeof text];
     struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (say_never_waits && poll(&to, 1, 0) == 0)
+    int waits_ms = say_waits_ms;
+    if (waits_ms != SAY_WAITS && poll(&to, 1, waits_ms) == 0)
         return;
     vsnprintf(text, sizeof text, format, args);
     plain(line, text);

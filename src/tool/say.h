@@ -11,8 +11,10 @@
 /* "zklock", unless a main function sets it first. */
 extern const char *program_name;
 
-/* Set while a lock is held that must be watched: what cannot be written at once is omitted. */
-extern atomic_bool say_never_waits;
+/* How long a reader of standard error is waited for; then the line is omitted. SAY_WAITS: for ever.
+ * 0 while a lock is held that must be watched. */
+enum { SAY_WAITS = -1 };
+extern atomic_int say_waits_ms;
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -116,7 +116,8 @@ void standing_report(struct standing *s, const struct claim *claim)
 {
     sigset_t before;
     *s = (struct standing){.claim = claim, .over = eventfd(0, EFD_CLOEXEC)};
-    say_never_waits = true;
+    s->waited_ms = say_waits_ms;
+    say_waits_ms = 0;
     signals_block_all(&before); /* a signal is for the thread that waits */
     s->is_reported = s->over >= 0 && pthread_create(&s->thread, NULL, report, s) == 0;
     signals_restore(&before);
@@ -128,5 +129,5 @@ void standing_end(struct standing *s)
         pthread_join(s->thread, NULL);
     if (s->over >= 0)
         close(s->over);
-    say_never_waits = false;
+    say_waits_ms = s->waited_ms;
 }

@@ -13,6 +13,7 @@ struct standing {
     int over; /* a descriptor, readable once the wait is over */
     pthread_t thread;
     bool is_reported;
+    int waited_ms; /* say_waits_ms before */
 };
 
 /* Report the claim's place once it is known, when it changes, and each minute, until standing_end.

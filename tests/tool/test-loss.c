@@ -273,7 +273,7 @@ static void an_unread_report_ends_no_command(void **state)
 
 /* --- the window is over before the command begins ------------------------------------------------ */
 
-/* zklock -v whose standard error nobody reads: it has the lock, says so, and is held up by that. */
+/* zklock -v whose standard error nobody reads: it has the lock, says so, and is held up by that for a while. */
 static struct tool run_unread(struct scene *s, int *unread)
 {
     struct tool tool = {.output = -1};
@@ -295,18 +295,22 @@ static struct tool run_unread(struct scene *s, int *unread)
     return tool;
 }
 
-/* It stands in a write to its standard error. */
+/* It has a node, and its main thread polls: for a reader of its standard error. */
 static bool is_held_up(pid_t pid)
 {
     char name[64];
-    long number = -1, descriptor = -1;
+    long number = -1;
 
     snprintf(name, sizeof name, "/proc/%d/syscall", (int)pid);
     FILE *file = fopen(name, "re");
     check_true(file != NULL);
-    int n = fscanf(file, "%ld %li", &number, &descriptor);
+    int n = fscanf(file, "%ld", &number);
     fclose(file);
-    return n == 2 && (number == SYS_write || number == SYS_writev) && descriptor == STDERR_FILENO;
+#ifdef SYS_poll
+    if (n == 1 && number == SYS_poll)
+        return true;
+#endif
+    return n == 1 && number == SYS_ppoll;
 }
 
 static void read_all(int unread)
@@ -374,6 +378,26 @@ static void cut_off_before_the_command(void **state)
 {
     (void)state;
     held_up(false);
+}
+
+/* Goal: a standard error that nobody reads does not keep the command from its start, nor the lock from others. Seen
+ * red: for ever. */
+static void an_unread_word_is_left_out(void **state)
+{
+    struct scene s = {.worked = worked_new(), .path = cluster_path("loss")};
+    int unread;
+
+    (void)state;
+    s.proxy = proxy_before(server, 0);
+    set_session(SESSION);
+    s.client = cluster_client();
+    s.next = cluster_mutex(s.client, s.path);
+    s.tool = run_unread(&s, &unread);
+    check_wait(atomic_load(&s.worked.shared->begun) == 1, 3 * WAIT_MS);
+    check_ok(kill(atomic_load(&s.worked.shared->pid), SIGKILL));
+    check_num(tool_signal(&s.tool), ==, SIGKILL);
+    close(unread);
+    end(&s);
 }
 
 /* --- the lock is lost ----------------------------------------------------------------------------- */
@@ -462,6 +486,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_unread_report_ends_no_command),
     cmocka_unit_test(stopped_before_the_command),
     cmocka_unit_test(cut_off_before_the_command),
+    cmocka_unit_test(an_unread_word_is_left_out),
     cmocka_unit_test(the_session_is_ended),
     cmocka_unit_test(the_node_is_deleted),
     cmocka_unit_test(a_short_cut_is_no_loss),
