@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The contender: one place in one queue, for one owner, as a state machine. It is pure: an event
- * and the circumstances are its input, actions its output; core.c executes them. When its owner has
- * its answer and something may still be on the server, the same object continues as the janitor's
- * (LEAVING). So a GUID belongs to one of the two at any time, and the handover cannot fail.
+ * The contender: one place in one queue, for one owner, as a state machine. It is pure: an event,
+ * and the core's time and session, which it only reads, are its input, actions its output; feed.c
+ * executes them. When its owner has its answer and something may still be on the server, the same
+ * object continues as the janitor's (LEAVING). So a GUID belongs to one of the two at any time, and
+ * the handover cannot fail.
  */
 #ifndef ZKL_CORE_CONTENDER_H
 #define ZKL_CORE_CONTENDER_H
