@@ -44,15 +44,6 @@ struct comparison {
 
 /* --- sessions ----------------------------------------------------------- */
 
-static bool is_known(const struct compare *compare, const char *name)
-{
-    for (int i = 0; i < compare->count; i++) {
-        if (strcmp(compare->servers[i].name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void open_server(struct compare *compare, const struct zkl_client_options *options,
                         const char *name)
 {
@@ -77,10 +68,8 @@ int compare_open(struct compare *compare, struct settings *settings)
         rc = fail(EXIT_SYSTEM, "out of memory");
     const char *list = options.client.servers;
     char name[SERVER_NAME_SIZE];
-    while (rc == 0 && compare->count < SERVERS_MAX && ensemble_next(&list, name)) {
-        if (!is_known(compare, name))
-            open_server(compare, &options.client, name);
-    }
+    while (rc == 0 && compare->count < SERVERS_MAX && ensemble_next(&list, name))
+        open_server(compare, &options.client, name);
     tool_options_fini(&options);
     return rc;
 }

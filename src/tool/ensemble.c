@@ -127,24 +127,36 @@ static void ask(struct facts *f)
     }
 }
 
+/* Is it in the rest of the list? */
+static bool comes_again(const char *servers, const char *name, size_t length)
+{
+    while (*servers == ',') {
+        servers++;
+        size_t n = strcspn(servers, ",/");
+        if (n == length && memcmp(servers, name, n) == 0)
+            return true;
+        servers += n;
+    }
+    return false;
+}
+
 bool ensemble_next(const char **servers, char name[SERVER_NAME_SIZE])
 {
-    *servers += strspn(*servers, ",");
-    size_t n = strcspn(*servers, ",/");
-    snprintf(name, SERVER_NAME_SIZE, "%.*s", (int)n, *servers);
-    *servers += n;
+    const char *at;
+    size_t n;
+    do {
+        at = *servers + strspn(*servers, ",");
+        n = strcspn(at, ",/");
+        *servers = at + n;
+    } while (n > 0 && comes_again(*servers, at, n));
+    snprintf(name, SERVER_NAME_SIZE, "%.*s", (int)n, at);
     return n > 0;
 }
 
 static void ask_all(struct ensemble *e, const char *servers)
 {
-    while (e->count < SERVERS_MAX && ensemble_next(&servers, e->all[e->count].name)) {
-        int same = 0;
-        while (strcmp(e->all[same].name, e->all[e->count].name) != 0)
-            same++;
-        if (same == e->count)
-            ask(&e->all[e->count++]);
-    }
+    while (e->count < SERVERS_MAX && ensemble_next(&servers, e->all[e->count].name))
+        ask(&e->all[e->count++]);
 }
 
 /* --- judging ------------------------------------------------------------ */

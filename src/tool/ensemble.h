@@ -16,7 +16,8 @@ typedef void (*ensemble_fn)(void *arg, bool problem, const char *text);
 
 enum { SERVER_NAME_SIZE = 300 };
 
-/* The next of "HOST:PORT,...[/CHROOT]", and *servers behind it. False: there is none. */
+/* The next of "HOST:PORT,...[/CHROOT]", and *servers behind it; one that comes again further on is
+ * left out until then. False: there is none. */
 bool ensemble_next(const char **servers, char name[SERVER_NAME_SIZE]);
 
 /* Query each of "HOST:PORT,...[/CHROOT]", for a client that wants this session timeout and assumes
