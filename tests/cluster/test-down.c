@@ -195,7 +195,7 @@ static void a_close_by_operation_without_a_server_ends(void **state)
     for (int freed = 0; freed < 2; freed++) {
         struct scene s;
         struct completion done = {0};
-        scene_begin(&s, "close-async", SHORT_SESSION_MS);
+        scene_begin(&s, "close-async", RESTART_SESSION_MS); /* its own client is another one */
         struct zkl_client *client = client_of(SHORT_SESSION_MS);
         server_down();
         check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
