@@ -38,7 +38,8 @@ enum zkl_log_level {
 };
 
 enum zkl_log_kind {
-    /* the session's state changed: from, to; where they are the same, why is about the server */
+    /* the session's state changed: from, to; where they are the same, other than STARTING, why is
+     * about the server */
     ZKL_LOG_KIND_SESSION = 1,
     ZKL_LOG_KIND_CONTENDER = 2, /* the state of one place in one queue changed: from, to */
     ZKL_LOG_KIND_PERMITS = 3,   /* the state of a request for permits changed: from, to */

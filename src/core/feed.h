@@ -10,10 +10,10 @@
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event);
 void zkl_core_feed_reply(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type,
                          const struct zkl_reply *reply);
-/* The same of an answer that no server has given. */
+void zkl_core_feed_type(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type);
+/* As zkl_core_feed_reply, of an answer that no server has given. */
 void zkl_core_feed_answer(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type,
                           enum zkl_answer answer);
-void zkl_core_feed_type(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type);
 /* To all for which want returns true (NULL: to all), oldest first. */
 void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
                        bool (*want)(const struct zkl_contender_machine *m));
