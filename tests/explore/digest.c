@@ -52,12 +52,17 @@ static struct {
 
 /* --- words ---------------------------------------------------------------- */
 
-static void word(int line, int kind, int64_t value)
+static inline void put(int line, int kind, int64_t value)
 {
     must(d.count < WORDS);
     d.words[d.count].kind = kind;
     d.words[d.count].line = line;
     d.words[d.count++].value = value;
+}
+
+static void word(int line, int kind, int64_t value)
+{
+    put(line, kind, value);
     if (kind < 0 || value == 0)
         return;
     size_t i = 0, n = d.ranks[kind];
@@ -71,7 +76,7 @@ static void word(int line, int kind, int64_t value)
     d.ranks[kind]++;
 }
 
-#define raw(value) word(__LINE__, VALUE, (int64_t)(value))
+#define raw(value) put(__LINE__, VALUE, (int64_t)(value))
 #define own(kind, value) word(__LINE__, d.client *OF_CLIENT + (int)(kind), (int64_t)(value))
 #define zxid(value) word(__LINE__, ZXID, value)
 #define view(value) word(__LINE__, VIEW, value)
@@ -831,31 +836,41 @@ static uint64_t rank_of(int kind, int64_t value)
     return i + 1;
 }
 
+static inline uint64_t value_of(size_t i)
+{
+    int64_t value = d.words[i].value;
+    return d.words[i].kind == VALUE || value == 0 ? (uint64_t)value
+                                                  : rank_of(d.words[i].kind, value);
+}
+
+static inline struct digest absorb(struct digest h, uint64_t value)
+{
+    h.b = (h.b + value) * UINT64_C(0xd6e8feb86659fd93);
+    return (struct digest){mix(h.a, value), h.b ^ h.b >> 32};
+}
+
+/* Every other word has a chain of its own, as a chain waits for its multiplications. */
 struct digest digest_of(const struct world *w)
 {
-    struct digest out = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};
+    struct digest even = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)},
+                  odd = {UINT64_C(0xa4093822299f31d0), UINT64_C(0x082efa98ec4e6c89)};
     collect(w);
-    for (size_t i = 0; i < d.count; i++) {
-        int kind = d.words[i].kind;
-        int64_t value = d.words[i].value;
-        uint64_t v = kind == VALUE || value == 0 ? (uint64_t)value : rank_of(kind, value);
-        out.a = mix(out.a, v);
-        out.b = (out.b + v) * UINT64_C(0xd6e8feb86659fd93);
-        out.b ^= out.b >> 32;
+    raw(0); /* so that no pair lacks its second */
+    for (size_t i = 0; i + 1 < d.count; i += 2) {
+        even = absorb(even, value_of(i));
+        odd = absorb(odd, value_of(i + 1));
     }
-    out.a = mix(out.a, d.count);
-    out.a += out.a == 0;
-    return out;
+    even = (struct digest){mix(mix(even.a, odd.a), d.count), mix(even.b, odd.b)};
+    even.a += even.a == 0;
+    return even;
 }
 
 size_t digest_words(const struct world *w, struct digest_word *list, size_t room)
 {
     (void)digest_of(w);
     for (size_t i = 0; i < d.count && i < room; i++) {
-        int kind = d.words[i].kind;
-        int64_t value = d.words[i].value;
         list[i].line = d.words[i].line;
-        list[i].value = kind == VALUE || value == 0 ? value : (int64_t)rank_of(kind, value);
+        list[i].value = (int64_t)value_of(i);
     }
     return d.count;
 }
