@@ -14,29 +14,38 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SOME ((size_t)16 << 10)
+#define MANY ((size_t)16 << 20) /* some 100,000 watches */
+
 /* --- asking ----------------------------------------------------------------------------------- */
 
-/* Read to the end of the stream. The server closes the connection after its answer. */
-static long read_answer(int fd, char *buf, size_t size, int64_t deadline_ms)
+/* Read to the end of the stream, into more and more room up to max. The server closes the connection after its
+ * answer. */
+static long read_answer(int fd, char **buf, size_t size, size_t max, int64_t deadline_ms)
 {
     size_t have = 0;
 
     for (;;) {
-        long n = net_recv_some(fd, buf + have, size - 1 - have, deadline_ms);
+        long n = net_recv_some(fd, *buf + have, size - 1 - have, deadline_ms);
         if (n < 0)
             return -1;
         if (n == 0)
             break;
         have += (size_t)n;
-        if (have == size - 1) /* no room to see the end: the answer is not whole */
+        if (have < size - 1)
+            continue;
+        char *more = 2 * size <= max ? realloc(*buf, 2 * size) : NULL;
+        if (more == NULL) /* no room to see the end: the answer is not whole */
             return -1;
+        *buf = more;
+        size *= 2;
     }
-    buf[have] = '\0';
+    (*buf)[have] = '\0';
     return have > 0 ? (long)have : -1;
 }
 
-long flw_query_within(const char *host, int port, const char *word, char *buf, size_t size,
-                      int timeout_ms)
+static long query(const char *host, int port, const char *word, char **buf, size_t size, size_t max,
+                  int timeout_ms)
 {
     int64_t deadline_ms = net_now_ms() + timeout_ms;
     int fd = net_connect(host, port, deadline_ms);
@@ -48,9 +57,15 @@ long flw_query_within(const char *host, int port, const char *word, char *buf, s
         return -1;
     }
     if (net_send(fd, word, strlen(word), deadline_ms) == 0)
-        n = read_answer(fd, buf, size, deadline_ms);
+        n = read_answer(fd, buf, size, max, deadline_ms);
     close(fd);
     return n;
+}
+
+long flw_query_within(const char *host, int port, const char *word, char *buf, size_t size,
+                      int timeout_ms)
+{
+    return query(host, port, word, &buf, size, size, timeout_ms);
 }
 
 long flw_query(const char *host, int port, const char *word, char *buf, size_t size)
@@ -60,18 +75,12 @@ long flw_query(const char *host, int port, const char *word, char *buf, size_t s
 
 char *flw_ask(const char *host, int port, const char *word)
 {
-    /* Room for some 100,000 watches; the pages that are not written cost nothing. */
-    size_t size = (size_t)16 << 20;
-    char *buf = malloc(size);
-    char *cut;
-    long n = buf == NULL ? -1 : flw_query(host, port, word, buf, size);
+    char *buf = malloc(SOME);
 
-    if (n < 0) {
-        free(buf);
-        return NULL;
-    }
-    cut = realloc(buf, (size_t)n + 1);
-    return cut != NULL ? cut : buf;
+    if (buf != NULL && query(host, port, word, &buf, SOME, MANY, FLW_TIMEOUT_MS) >= 0)
+        return buf;
+    free(buf);
+    return NULL;
 }
 
 /* --- reading the answers ---------------------------------------------------------------------- */
