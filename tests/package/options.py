@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """options.py MESON SOURCE: each option that leaves something out leaves that out, and the rest builds.
 
-Method: one build folder is configured with everything, and then with each option off while all others are on, and with
-both programs off. Each time it is built anew where it differs, with no file of the build before that is not made any more. What is
-built, what is tested and what is installed differs from everything by what the option is for, and by nothing else.
-alone.py has all options off at once, where nothing else is installed."""
+Method: one folder is configured with everything, and then with each option off while all others are on, and with
+both programs off. What is built, what is tested and what would be installed differs from everything by what the option is
+for, and by nothing else. Nothing is built here: each step that is left is, word for word, one of those that build
+everything, each file that configuring makes is the same, and ninja knows how to make whatever a step needs.
+alone.py has all options off at once, where nothing else is installed, and builds."""
 import json
 import pathlib
 import re
@@ -41,24 +42,37 @@ def check(condition, sentence):
         sys.exit(f'options: {sentence}')
 
 
-class Built:
+def steps(folder):
+    """How each file is made, and by which rules; without what stands for all files, or for meson itself."""
+    blocks = (folder / 'build.ninja').read_text(encoding='utf-8').split('\n\n')
+    return {block for block in blocks if not re.match(r'build (all|meson-\S+|build\.ninja|\S*meson\.build.*): ', block)}
+
+
+class Configured:
     """A build folder as these options leave it."""
 
-    def __init__(self, work, number, options):
-        self.folder = work / 'build'
-        said = run([MESON, 'setup', *(['--reconfigure'] if number else []), self.folder, SOURCE, '--prefix=/usr', '-Doptimization=0',
-                    '-Ddebug=false', *(f'-D{name}={value}' for name, value in options.items())])
+    def __init__(self, folder, again, options):
+        said = run([MESON, 'setup', *(['--reconfigure'] if again else []), folder, SOURCE, '--prefix=/usr',
+                    *(f'-D{name}={value}' for name, value in options.items())])
         check(options['cpp'] != 'disabled' or 'C++ compiler' not in said, f'a compiler for C++ is looked for without need: {said}')
-        run(['ninja', '-C', self.folder, '-t', 'cleandead'])
-        run(['ninja', '-C', self.folder])
-        root = work / f'root-{number}'
-        installed.install(MESON, self.folder, root)
-        self.files = {str(path.relative_to(root / 'usr')) for path in root.rglob('*') if not path.is_dir()}
-        self.targets = {f'{pathlib.Path(target["defined_in"]).parent.relative_to(SOURCE)}/{target["name"]}'
-                        for target in self.introspect('targets')}
+        run(['ninja', '-C', folder, '-n'])
+        self.steps = steps(folder)
+        self.made = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob('*') if path.suffix in ('.h', '.pc')}
+        targets = json.loads(run([MESON, 'introspect', '--targets', folder]))
+        self.targets = {f'{pathlib.Path(target["defined_in"]).parent.relative_to(SOURCE)}/{target["name"]}' for target in targets}
+        self.files = self.installed(folder, targets)
 
-    def introspect(self, what):
-        return json.loads(run([MESON, 'introspect', f'--{what}', self.folder]))
+    @staticmethod
+    def installed(folder, targets):
+        """Empty files stand for what would be built."""
+        for target in targets:
+            for name in map(pathlib.Path, target['filename'] if target['installed'] else []):
+                name.parent.mkdir(parents=True, exist_ok=True)
+                name.touch()
+        with tempfile.TemporaryDirectory(prefix='zkl-options-root-') as root:
+            installed.install(MESON, folder, root)
+            root = pathlib.Path(root) / 'usr'
+            return {str(path.relative_to(root)) for path in root.rglob('*') if not path.is_dir()}
 
 
 def compare(off, everything, built, files, targets):
@@ -70,16 +84,19 @@ def compare(off, everything, built, files, targets):
     check(gone, f'with {off} everything is built')
     others = sorted(name for name in gone if not re.fullmatch(targets, name))
     check(not others, f'with {off} this is not built any more: {others}')
+    check(not built.steps - everything.steps, f'with {off} this is built in another way: {built.steps - everything.steps}')
+    check(built.made.items() <= everything.made.items(),
+          f'with {off} configuring makes other files: {built.made.keys()}, and with everything {everything.made.keys()}')
     return f'{off}: {len(missing)} files less, {len(gone)} programs and libraries less'
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix='zkl-options-') as work:
-        work = pathlib.Path(work)
-        everything = Built(work, 0, EVERYTHING)
-        for number, (changes, files, targets) in enumerate(OFF, 1):
+        folder = pathlib.Path(work) / 'build'
+        everything = Configured(folder, False, EVERYTHING)
+        for changes, files, targets in OFF:
             off = ', '.join(f'{name}={value}' for name, value in changes.items())
-            print(compare(off, everything, Built(work, number, {**EVERYTHING, **changes}), files, targets), flush=True)
+            print(compare(off, everything, Configured(folder, True, {**EVERYTHING, **changes}), files, targets), flush=True)
 
 
 main()
