@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""twice.py MESON SOURCE: two builds give the same bytes.
+"""twice.py MESON BUILD SOURCE: two builds give the same bytes.
 
-Method: library and commands are built as somebody does it who just types `meson setup`, with debug information and asserts:
-once in a folder of the sources, once elsewhere, at another depth, from a copy elsewhere, in another time zone, without a compiler cache.
-Everything that is installed is compared."""
+Method: library and commands are built once more, with the options of this build, from a copy elsewhere, in a folder that is
+elsewhere again, at another depth, in another time zone, without a compiler cache. Everything that is installed is compared."""
 import filecmp
+import json
 import os
 import pathlib
 import shutil
@@ -16,8 +16,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / 'lib'))
 import installed
 from installed import one, run
 
-MESON, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+MESON, BUILD, SOURCE = sys.argv[1], *map(pathlib.Path, sys.argv[2:4])
 TAKEN = ['meson.build', 'meson_options.txt', 'include', 'src', 'docs']
+# What decides about bytes and names.
+KEPT = ['prefix', 'libdir', 'optimization', 'debug', 'b_ndebug', 'b_lto', 'b_sanitize', 'b_lundef', 'tool', 'dev', 'cpp']
 
 
 def copy(folder):
@@ -27,11 +29,23 @@ def copy(folder):
         take(SOURCE / name, folder / name)
 
 
-def make(source, build, root, zone):
+def word(value):
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def kept():
+    options = {option['name']: option['value'] for option in json.loads(run([MESON, 'introspect', '--buildoptions', BUILD]))}
+    return [f'-D{name}={word(options[name])}' for name in KEPT if name in options]
+
+
+def make(source, build):
     copy(source)
-    os.environ.update(CCACHE_DISABLE='1', TZ=zone)
-    run([MESON, 'setup', build, source, '--prefix=/usr', '-Dtests=false', '-Dexamples=false'])
-    run(['ninja', '-C', build])
+    elsewhere = {**os.environ, 'CCACHE_DISABLE': '1', 'TZ': 'Asia/Tokyo'}
+    run([MESON, 'setup', build, source, *kept(), '-Dtests=false', '-Dexamples=false'], env=elsewhere)
+    run(['ninja', '-C', build], env=elsewhere)
+
+
+def files(build, root):
     installed.install(MESON, build, root)
     return {path.relative_to(root): path for path in root.rglob('*') if path.is_file() and not path.is_symlink()}
 
@@ -39,8 +53,8 @@ def make(source, build, root, zone):
 def main():
     with tempfile.TemporaryDirectory(prefix='zkl-twice-') as work:
         work = pathlib.Path(work)
-        first = make(work / 'zklock', work / 'zklock/build', work / 'first', 'UTC')
-        second = make(work / 'some/where/else', work / 'built/deep/down', work / 'second', 'Asia/Tokyo')
+        make(work / 'some/where/else', work / 'built/deep/down')
+        first, second = files(BUILD, work / 'first'), files(work / 'built/deep/down', work / 'second')
         if first.keys() != second.keys():
             sys.exit(f'twice: one build installs {sorted(map(str, first.keys() ^ second.keys()))}, the other does not')
         for name in ['libzklock.a', 'bin/zklock', 'bin/zklock-dev']:
