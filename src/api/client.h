@@ -18,8 +18,7 @@ struct zkl_lock_path {
     struct zkl_lock_path *next;
     /* under the driver's mutex */
     size_t refs;
-    struct zkl_children_view view;
-    struct zkl_unlisted_grant unlisted;
+    struct zkl_path core;            /* what the core knows of it; its text is: */
     struct zkl_lock_metrics *counts; /* NULL: they are the client's */
 
     char path[];

@@ -49,6 +49,7 @@ static struct zkl_lock_path *new_lock_path(struct zkl_lock_path **bucket, const 
     struct zkl_lock_path *lock_path = calloc(1, sizeof *lock_path + size);
     if (lock_path) {
         memcpy(lock_path->path, path, size);
+        lock_path->core = (struct zkl_path){.text = lock_path->path, .length = size - 1};
         lock_path->next = *bucket;
         *bucket = lock_path;
     }
@@ -81,7 +82,7 @@ void zkl_lock_path_put(struct zkl_client *client, struct zkl_lock_path *lock_pat
         *at = lock_path->next;
     }
     if (last)
-        zkl_unlisted_end(&client->driver->core, zkl_clock_now(), &lock_path->unlisted);
+        zkl_unlisted_end(&client->driver->core, zkl_clock_now(), &lock_path->core.unlisted);
     if (last && lock_path->counts)
         zkl_counts_fold(&client->counts, lock_path->counts);
     zkl_driver_unlock(client->driver);

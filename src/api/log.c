@@ -125,7 +125,7 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
     if (trace->kind == ZKL_TRACE_SESSION)
         event.level = level_of_session(trace);
     if (trace->kind == ZKL_TRACE_CONTENDER) {
-        event.path = trace->contender->machine.lock_request.lock_path;
+        event.path = trace->contender->machine.lock_request.path->text;
         event.node = trace->contender->machine.node;
     }
     if (trace->kind == ZKL_TRACE_PERMITS)

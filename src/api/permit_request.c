@@ -114,7 +114,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_permit_request *
                                                const struct zkl_wait *wait)
 {
     const struct zkl_mutex *base = &request->semaphore->base;
-    return (struct zkl_lock_request){.lock_path = base->lock_path->path,
+    return (struct zkl_lock_request){.path = &base->lock_path->core,
                                      .data = zkl_permit_request_hold(request, 0)->data,
                                      .naming = base->naming,
                                      .quota.view = &request->semaphore->view,
@@ -138,7 +138,7 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
     }
     if (wait->flags & ZKL_WAIT_TRY)
         request->busy_at = now.mono_ns + MIDWAY_MS * MS;
-    request->permits.gate_lock_path = request->gate->path;
+    request->permits.gate_path = &request->gate->core;
     request->permits.lock_request = lock_request_of(request, wait);
     request->permits.members = request->members;
     request->permits.count = request->count;

@@ -218,7 +218,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
                                                const struct zkl_wait *wait)
 {
     return (struct zkl_lock_request){
-        .lock_path = hold->lock_path->path,
+        .path = &hold->lock_path->core,
         .data = hold->data,
         .naming = hold->mutex->naming,
         .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
@@ -231,11 +231,10 @@ static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
 }
 
 /* The record of the path, for contenders that wait for every other one there. */
-static struct zkl_unlisted_grant *unlisted_at(const struct zkl_hold *hold)
+static bool is_unlisted(const struct zkl_hold *hold)
 {
     const struct zkl_naming *naming = &hold->mutex->naming;
-    bool of_all = zkl_roles[naming->role].mutual && naming->names != ZKL_NAMES_NAMED;
-    return of_all ? &hold->lock_path->unlisted : NULL;
+    return zkl_roles[naming->role].mutual && naming->names != ZKL_NAMES_NAMED;
 }
 
 /* An idle node of the handle is given up, and not waited for: a thread that waits for one lock must
@@ -249,8 +248,8 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_mem
     hold->phase = ZKL_PHASE_WAITING;
     zkl_hold_begin(hold);
     member->lock_request = lock_request_of(hold, &a->wait);
-    member->lock_request.view = &hold->lock_path->view;
-    member->lock_request.unlisted = unlisted_at(hold);
+    member->lock_request.views = true;
+    member->lock_request.unlisted = is_unlisted(hold);
     member->lock_request.lease_ns = 0; /* it begins when all are held */
 }
 
@@ -277,8 +276,8 @@ static void start_one(struct zkl_acquisition *a)
     hold->caches = hold->may_cache && zkl_cached_wants(hold, &a->wait);
     struct zkl_lock_request lock_request = lock_request_of(hold, &a->wait);
     lock_request.try_behind_retained = true;
-    lock_request.view = &hold->lock_path->view;
-    lock_request.unlisted = unlisted_at(hold);
+    lock_request.views = true;
+    lock_request.unlisted = is_unlisted(hold);
     hold->phase = ZKL_PHASE_WAITING;
     if (lock_request.try_only)
         a->busy_at = zkl_clock_mono_ns() + RETAINED_MS * MS;

@@ -105,14 +105,14 @@ void zkl_batch_reset(struct zkl_batch *batch)
 /* Apparently no other client changes this path's children: a list behind our nodes will do. */
 static bool is_calm(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    return c->machine.lock_request.view && c->machine.lock_request.view->calm &&
-           c->machine.lock_request.view->link == core->link;
+    return c->machine.lock_request.views && c->machine.lock_request.path->view.calm &&
+           c->machine.lock_request.path->view.link == core->link;
 }
 
 void zkl_batch_count_own(struct zkl_contender *c)
 {
-    if (c->machine.lock_request.view)
-        c->machine.lock_request.view->own++;
+    if (c->machine.lock_request.views)
+        c->machine.lock_request.path->view.own++;
 }
 
 /* There were as many changes since the last look as this client's own, of which the making of our
@@ -120,7 +120,7 @@ void zkl_batch_count_own(struct zkl_contender *c)
 static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_contender *c,
                                 const struct zkl_reply *reply)
 {
-    const struct zkl_children_view *view = c->machine.lock_request.view;
+    const struct zkl_children_view *view = &c->machine.lock_request.path->view;
     return view->link == core->link && view->czxid == reply->czxid &&
            (uint32_t)view->cversion + view->own == (uint32_t)reply->cversion; /* both wrap round */
 }
@@ -128,12 +128,12 @@ static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_co
 void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
                        const struct zkl_reply *reply)
 {
-    *c->machine.lock_request.view = (struct zkl_children_view){
+    c->machine.lock_request.path->view = (struct zkl_children_view){
         .link = core->link,
         .czxid = reply->czxid,
         .cversion = reply->cversion,
         .calm = is_last_change_ours(core, c, reply),
-        .singly_until_mono_ns = c->machine.lock_request.view->singly_until_mono_ns};
+        .singly_until_mono_ns = c->machine.lock_request.path->view.singly_until_mono_ns};
 }
 
 /* --- creating ----------------------------------------------------------- */
@@ -193,11 +193,10 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
 /* The member before the ith one that sends, and waits for, a list of the same path, or NULL. */
 static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
 {
-    const char *lock_path = batch->made[i]->machine.lock_request.lock_path;
+    const struct zkl_path *path = batch->made[i]->machine.lock_request.path;
     for (size_t j = 0; j < i; j++) {
         struct zkl_contender *c = batch->made[j];
-        if (c->batch_wants_list && !c->shares_list &&
-            strcmp(c->machine.lock_request.lock_path, lock_path) == 0)
+        if (c->batch_wants_list && !c->shares_list && c->machine.lock_request.path == path)
             return c;
     }
     return NULL;
@@ -209,7 +208,7 @@ static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
         assert(c);
-        if (!c->batch_wants_list && !(i == 0 && c->machine.lock_request.view))
+        if (!c->batch_wants_list && !(i == 0 && c->machine.lock_request.views))
             continue;
         struct zkl_contender *owner = list_owner(batch, i);
         if (owner)

@@ -80,7 +80,7 @@ static void blame(const struct zkl_core *core, const struct zkl_batch *batch, si
     struct zkl_contender *c =
         part < batch->gone_count ? batch->gone[part] : batch->made[part - batch->gone_count];
     if (c)
-        c->machine.lock_request.view->singly_until_mono_ns =
+        c->machine.lock_request.path->view.singly_until_mono_ns =
             core->now.mono_ns + ZKL_GROUP_COMMIT_SINGLY_MS * INT64_C(1000000);
 }
 
@@ -216,7 +216,7 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const stru
     if (!batch || !batch->ahead || !is_being_made(batch, c))
         return !waited && (batch || c->batch_list_for_view);
     batch->ahead = false;
-    known = known && c->machine.lock_request.view->calm && batch->named;
+    known = known && c->machine.lock_request.path->view.calm && batch->named;
     batch->refs++; /* members leave it */
     if (known) {
         all_created(core, batch, reply->pzxid);

@@ -197,18 +197,17 @@ struct zkl_limit {
 };
 
 struct zkl_batch;
-struct zkl_children_view;
 struct zkl_contender;
 struct zkl_core;
 struct zkl_group;
 struct zkl_local_queue;
+struct zkl_path;
 struct zkl_permits;
 struct zkl_read_cache;
 struct zkl_reply;
-struct zkl_unlisted_grant;
 
 struct zkl_lock_request {
-    const char *lock_path; /* path; outlives the contender's ENDED */
+    struct zkl_path *path; /* outlives the contender's ENDED */
     const char *data;      /* of the node, text; likewise */
     struct zkl_naming naming;
     int64_t lease_ns;       /* > 0: how long the hold lasts, from its grant, unless renewed */
@@ -222,10 +221,10 @@ struct zkl_lock_request {
     /* A read lock's: the same owner's held write lock, read when the contender begins. */
     const struct zkl_contender *downgrade_from;
     /* Not for the machine: the composite that the contender belongs to; NULL: none. */
-    struct zkl_batch *batch;             /* its requests go through this one */
-    struct zkl_children_view *view;      /* of the path, for that; lives as long as the path */
-    struct zkl_unlisted_grant *unlisted; /* of the path, for a mutex; likewise */
-    struct zkl_group *group;             /* which decides for it, until all members are held */
+    struct zkl_batch *batch;     /* its requests go through this one */
+    bool views;                  /* it counts in path->view, */
+    bool unlisted;               /* and, a mutex's, in path->unlisted */
+    struct zkl_group *group;     /* which decides for it, until all members are held */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
     /* The local queue whose owners may have it in turn, as long as they may; only
      * zkl_local_queue_join sets it. */
@@ -243,8 +242,6 @@ struct zkl_contender_machine {
     /* a read lock's: the same owner's held write node, or "" */
     char downgrade_from[ZKL_NODE_NAME_MAX + 1];
     int64_t downgrade_from_czxid;
-    size_t lock_path_length;
-
     struct zkl_limit limit; /* with ZKL_ROLE_PERMIT */
     size_t make_length;     /* the prefix of the lock path that is being made */
     bool create_out;        /* requests whose answer is awaited */

@@ -224,8 +224,7 @@ struct zkl_contender {
     struct zkl_contender *next_held;
     /* For lock_request.unlisted: the watch that stood when its delete went out. */
     uint64_t release_watch_id;
-    struct zkl_shared_list *shared_list; /* of its lock path, and of some others */
-    struct zkl_contender *shares_list;   /* whose list answers for it too; NULL: its own */
+    struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
     bool shares_next_list;  /* not that list: the one that follows its answer */
     bool first_list_is_out; /* and counted in zkl_shared_list's out */
@@ -279,6 +278,25 @@ struct zkl_unlisted_grant {
      * there. */
     unsigned row;
     bool last_is_behind; /* next_number is of the same path's node as the newest node's number */
+};
+
+/* The lists of one path that are out; see list_coalescing.h. */
+struct zkl_shared_list {
+    struct zkl_contender *leader; /* whose list is for all that list again, ... */
+    uint64_t round;               /* in this round: else it says nothing */
+    /* the contender that sent the last of the first lists that are out */
+    struct zkl_contender *last;
+    size_t out; /* how many these are */
+};
+
+/* A path at which a client locks: one object for all that lock there, which outlives them. It begins with
+ * its text and length, and zeros. */
+struct zkl_path {
+    const char *text;
+    size_t length;
+    struct zkl_children_view view;
+    struct zkl_unlisted_grant unlisted;
+    struct zkl_shared_list lists;
 };
 
 /* One thing that a caller wants to know or done, apart from any contender. It waits for the link,
@@ -336,21 +354,11 @@ struct zkl_leftovers {
 #define ZKL_TRANSACTION_MAX 64 /* nodes made or deleted in one; ZKL_MULTI_MEMBERS_MAX at least */
 #define ZKL_PENDING_BUCKETS 256
 #define ZKL_WATCH_BUCKETS 256
-#define ZKL_SHARE_BUCKETS 64
 #define ZKL_SHARE_FROM 4 /* first lists of one path, before others follow: a few race as before */
 
 #define ZKL_GROUP_COMMIT_FROM 4 /* writes under way, before others wait to go out together */
 /* Locks in a row without another client between, before the core asks for no list. */
 #define ZKL_UNLISTED_FROM 8
-
-/* The lists of the lock paths in one bucket; see list_coalescing.h. */
-struct zkl_shared_list {
-    struct zkl_contender *leader; /* whose list is for all that list again, ... */
-    uint64_t round;               /* in this round: else it says nothing */
-    /* the contender that sent the last of the first lists that are out */
-    struct zkl_contender *last;
-    size_t out; /* how many these are */
-};
 
 /* After a reconnect libzookeeper restores all watches with one request, of this many bytes at most:
  * a server hangs up on a longer one (jute.maxbuffer, 0xfffff unless configured), and the client
@@ -398,8 +406,7 @@ struct zkl_core {
     /* contenders that list again from here on share one list; see list_coalescing.c */
     bool sharing;
     uint64_t share_round; /* how often that has begun */
-    struct zkl_shared_list shares[ZKL_SHARE_BUCKETS];
-    size_t share_from; /* ZKL_SHARE_FROM, except in tests; likewise: */
+    size_t share_from;    /* ZKL_SHARE_FROM, except in tests; likewise: */
     unsigned unlisted_from;
     struct {
         unsigned hung_up; /* in a row */

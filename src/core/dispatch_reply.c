@@ -278,7 +278,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
     if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.lock_request.naming.role].counted)
         return; /* a request for a release */
     if (slot->kind == ZKL_REQ_LIST)
-        zkl_leftovers_listed(core, c->machine.lock_request.lock_path, reply);
+        zkl_leftovers_listed(core, c->machine.lock_request.path->text, reply);
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;
     struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind], .reply = reply};

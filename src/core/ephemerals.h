@@ -15,7 +15,7 @@
 static inline size_t zkl_ephemerals_bytes_of(const struct zkl_core *core,
                                              const struct zkl_contender_machine *m)
 {
-    return sizeof(int32_t) + core->chroot_length + m->lock_path_length + 1 +
+    return sizeof(int32_t) + core->chroot_length + m->lock_request.path->length + 1 +
            zkl_name_length(&m->lock_request.naming);
 }
 

@@ -67,7 +67,7 @@ static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
 {
     struct zkl_subscription *sub = &c->subs[ZKL_SUB_LOCK_PATH];
     enum zkl_answer why;
-    if (zkl_watch_subscribe(core, sub, c, c->machine.lock_request.lock_path, ZKL_WATCH_CHILD,
+    if (zkl_watch_subscribe(core, sub, c, c->machine.lock_request.path->text, ZKL_WATCH_CHILD,
                             &why) == ZKL_SUBSCRIBED_REFUSED) {
         zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_LOCK_PATH, why);
         return;
@@ -79,7 +79,7 @@ static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
         return;
     }
     struct zkl_request request = {.kind = ZKL_REQ_LIST_LOCK_PATH,
-                                  .path = c->machine.lock_request.lock_path,
+                                  .path = c->machine.lock_request.path->text,
                                   .watch_id = sub->watch->id};
     sub->watch->state = ZKL_WATCH_ARMING; /* again, perhaps: not to be removed before its answer */
     zkl_pending_send(core, &sub->watch->request, &request);
@@ -299,7 +299,7 @@ static void count(struct zkl_core *core, const struct zkl_contender *c, bool joi
     if (zkl_contender_counts_for(c, ZKL_COUNT_OWNS))
         core->ephemeral_bytes += one * c->node_bytes;
     if (c->machine.lock_request.unlisted && zkl_contender_counts_for(c, ZKL_COUNT_HERE))
-        c->machine.lock_request.unlisted->live_count += one;
+        c->machine.lock_request.path->unlisted.live_count += one;
 }
 
 /* It had a node, or may have, and by this event gives up on it: only a missing right ends that
@@ -415,12 +415,9 @@ static void append_contender(struct zkl_core *core, struct zkl_contender *c)
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                     const struct zkl_lock_request *lock_request)
 {
-    *contender =
-        (struct zkl_contender){.machine = {.state = ZKL_CONTENDER_NEW,
-                                           .lock_request = *lock_request,
-                                           .lock_path_length = strlen(lock_request->lock_path)}};
+    *contender = (struct zkl_contender){
+        .machine = {.state = ZKL_CONTENDER_NEW, .lock_request = *lock_request}};
     contender->node_bytes = zkl_ephemerals_bytes_of(core, &contender->machine);
-    zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i] =
             (struct zkl_pending){.awaiter = ZKL_AWAITER_CONTENDER, .owner = contender};

@@ -53,14 +53,9 @@ static void send_singly(struct zkl_core *core, struct zkl_contender *c)
         zkl_core_send_delete(core, c);
 }
 
-/* held: one that waits, a mutex's, whose path has a record; other kinds of locks at that path have
- * none. */
 static bool is_at_path_of(const struct zkl_contender *held, const struct zkl_contender *c)
 {
-    const struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
-    return unlisted ? unlisted == held->machine.lock_request.unlisted
-                    : strcmp(held->machine.lock_request.lock_path,
-                             c->machine.lock_request.lock_path) == 0;
+    return held->machine.lock_request.path == c->machine.lock_request.path;
 }
 
 /* A create that waits, at the contender's path? */
@@ -109,14 +104,14 @@ static bool may_wait(const struct zkl_core *core, const struct zkl_contender *c)
     bool is_at_work = zkl_core_connected(core) && is_crowded(core);
     bool is_known = !zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2) &&
                     !zkl_opcode_is_unknown(core, ZKL_OPCODE_MULTI);
-    return is_at_work && is_known && !request->batch && request->unlisted && request->view &&
-           core->now.mono_ns >= request->view->singly_until_mono_ns;
+    return is_at_work && is_known && !request->batch && request->unlisted && request->views &&
+           core->now.mono_ns >= request->path->view.singly_until_mono_ns;
 }
 
 bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *c)
 {
     bool is_only =
-        c->machine.lock_request.unlisted && c->machine.lock_request.unlisted->live_count == 1;
+        c->machine.lock_request.unlisted && c->machine.lock_request.path->unlisted.live_count == 1;
     bool waits = may_wait(core, c) && is_only && !c->machine.list_out && !is_created_soon(core, c);
     if (waits)
         hold(core, c, ZKL_HELD_CREATE);
@@ -134,7 +129,7 @@ static bool is_free_to_wait(const struct zkl_contender *c)
         m->state == ZKL_CONTENDER_RELEASING ||
         (m->state == ZKL_CONTENDER_LEAVING && m->lock_request.posted && m->unlocked_boot != 0);
     return unlocks && m->on_server && !m->suspect && !c->delete_sent && !m->contended &&
-           !m->revoked && m->lock_request.unlisted->live_count == 0;
+           !m->revoked && m->lock_request.path->unlisted.live_count == 0;
 }
 
 bool zkl_group_commit_holds_delete(struct zkl_core *core, struct zkl_contender *c)
@@ -160,7 +155,7 @@ bool zkl_group_commit_is_due(struct zkl_core *core)
  * it, too. */
 static size_t bytes_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    return core->chroot_length + c->machine.lock_path_length + 1 + ZKL_NODE_NAME_MAX +
+    return core->chroot_length + c->machine.lock_request.path->length + 1 + ZKL_NODE_NAME_MAX +
            strlen(c->machine.lock_request.data) + 256;
 }
 

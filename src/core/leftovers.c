@@ -90,18 +90,18 @@ static struct zkl_leftover *add(struct zkl_core *core, const struct zkl_contende
 {
     const struct zkl_contender_machine *m = &c->machine;
     make_room(core);
-    struct zkl_leftover *l = malloc(sizeof *l + m->lock_path_length + 1);
+    struct zkl_leftover *l = malloc(sizeof *l + m->lock_request.path->length + 1);
     if (!l)
         return NULL;
     *l = (struct zkl_leftover){.due_mono_ns = INT64_MAX,
                                .until_mono_ns = INT64_MAX,
-                               .path_hash = zkl_text_hash(m->lock_request.lock_path),
+                               .path_hash = zkl_text_hash(m->lock_request.path->text),
                                .is_named = m->on_server};
     if (m->on_server)
         zkl_text_copy(l->name, sizeof l->name, m->node);
     else
         zkl_name_prefix(&m->lock_request.naming, m->guid, l->name);
-    memcpy(l->path, m->lock_request.lock_path, m->lock_path_length + 1);
+    memcpy(l->path, m->lock_request.path->text, m->lock_request.path->length + 1);
     *(core->leftovers.last ? &core->leftovers.last->next : &core->leftovers.first) = l;
     core->leftovers.last = l;
     core->leftovers.count++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which contenders wait for whose list: while some first lists of one path are out, others follow
- * the last of them and share the next. The lists of requests are the contenders' own links, in
- * buckets by path. With the client's mutex. feed.c calls this file when a contender wants a list or
+ * the last of them and share the next. The lists of requests are the contenders' own links, and
+ * begin at their path. With the client's mutex. feed.c calls this file when a contender wants a list or
  * wants none any more, batch.c for members of one path, dispatch_reply.c to distribute an
  * answer. */
 #include "list_coalescing.h"
@@ -31,22 +31,15 @@ void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *con
     owner->sharers = contender;
 }
 
-void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *c)
+static struct zkl_shared_list *lists_of(const struct zkl_contender *c)
 {
-    c->shared_list =
-        &core->shares[zkl_text_hash(c->machine.lock_request.lock_path) % ZKL_SHARE_BUCKETS];
+    return &c->machine.lock_request.path->lists;
 }
 
 /* Among those that list again now; NULL: none yet. */
 static struct zkl_contender *leader_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    return core->sharing && c->shared_list->round == core->share_round ? c->shared_list->leader
-                                                                       : NULL;
-}
-
-static bool is_same_lock_path(const struct zkl_contender *a, const struct zkl_contender *b)
-{
-    return a && strcmp(a->machine.lock_request.lock_path, b->machine.lock_request.lock_path) == 0;
+    return core->sharing && lists_of(c)->round == core->share_round ? lists_of(c)->leader : NULL;
 }
 
 /* Its first list goes out. */
@@ -54,8 +47,8 @@ static void count_first_list(struct zkl_contender *c)
 {
     assert(!c->first_list_is_out);
     c->first_list_is_out = true;
-    c->shared_list->out++;
-    c->shared_list->last = c;
+    lists_of(c)->out++;
+    lists_of(c)->last = c;
 }
 
 static void uncount_first_list(struct zkl_contender *c)
@@ -63,9 +56,9 @@ static void uncount_first_list(struct zkl_contender *c)
     if (!c->first_list_is_out)
         return;
     c->first_list_is_out = false;
-    c->shared_list->out--;
-    if (c->shared_list->last == c)
-        c->shared_list->last = NULL;
+    lists_of(c)->out--;
+    if (lists_of(c)->last == c)
+        lists_of(c)->last = NULL;
 }
 
 /* Contenders (all, or only its followers) that relied on this one get a list of their own, one for
@@ -115,8 +108,8 @@ struct zkl_contender *zkl_shared_list_next(struct zkl_contender *owner)
 
 void zkl_shared_list_reset(struct zkl_core *core)
 {
-    memset(core->shares, 0, sizeof core->shares);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
+        *lists_of(c) = (struct zkl_shared_list){0};
         c->shares_list = c->sharers = c->next_sharer = NULL;
         c->shares_next_list = c->first_list_is_out = false;
     }
@@ -131,23 +124,22 @@ void zkl_shared_list_begin(struct zkl_core *core)
 static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
 {
     struct zkl_contender *leader = leader_of(core, c);
-    bool same = is_same_lock_path(leader, c);
-    if (same) {
+    if (leader) {
         zkl_shared_list_join(leader, c);
     } else {
-        c->shared_list->leader = c;
-        c->shared_list->round = core->share_round;
+        lists_of(c)->leader = c;
+        lists_of(c)->round = core->share_round;
     }
-    return same;
+    return leader != NULL;
 }
 
 /* Contenders whose lists are out are before this one, so its own list is not urgent. */
 static bool follow(const struct zkl_core *core, struct zkl_contender *c)
 {
-    const struct zkl_shared_list *shared_list = c->shared_list;
-    bool follows = shared_list->out >= core->share_from && is_same_lock_path(shared_list->last, c);
+    const struct zkl_shared_list *lists = lists_of(c);
+    bool follows = lists->out >= core->share_from && lists->last;
     if (follows)
-        zkl_shared_list_join(shared_list->last, c);
+        zkl_shared_list_join(lists->last, c);
     else
         count_first_list(c);
     c->shares_next_list = follows;

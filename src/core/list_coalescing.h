@@ -10,8 +10,6 @@
 
 #include "core.h"
 
-/* Before anything else: it is one of its path's. */
-void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *contender);
 /* The list that owner has sent answers for this one too. */
 void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *contender);
 /* It awaits no list any more; those that shared its own get another one. */

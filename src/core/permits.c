@@ -108,7 +108,7 @@ static void look(struct zkl_core *core, struct zkl_permits *p)
 static void enter_gate(struct zkl_core *core, struct zkl_permits *p)
 {
     struct zkl_lock_request lock_request = {
-        .lock_path = p->gate_lock_path, .data = p->lock_request.data, .permits = p};
+        .path = p->gate_path, .data = p->lock_request.data, .permits = p};
     zkl_permits_move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
     zkl_core_start(core, &p->gate, &lock_request);
 }

@@ -23,7 +23,7 @@ struct zkl_permits {
 
     /* The asker's, unchanged until ENDED. */
 
-    const char *gate_lock_path; /* path of the inner mutex */
+    struct zkl_path *gate_path; /* of the inner mutex */
     /* of each lease; quota.view: the handle's, for all its requests; until GRANTED or FAILED */
     struct zkl_lock_request lock_request;
     struct zkl_contender *const *members;

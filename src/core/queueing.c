@@ -117,7 +117,7 @@ void zkl_in_looking(struct zkl_step *s)
 /* Length of the lock path's prefix one component shorter than length; 0: there is none. */
 static size_t parent_length(const struct zkl_contender_machine *m, size_t length)
 {
-    while (length > 0 && m->lock_request.lock_path[length - 1] != '/')
+    while (length > 0 && m->lock_request.path->text[length - 1] != '/')
         length--;
     return length > 0 ? length - 1 : 0;
 }
@@ -125,7 +125,7 @@ static size_t parent_length(const struct zkl_contender_machine *m, size_t length
 static size_t child_length(const struct zkl_contender_machine *m, size_t length)
 {
     length++;
-    while (length < m->lock_path_length && m->lock_request.lock_path[length] != '/')
+    while (length < m->lock_request.path->length && m->lock_request.path->text[length] != '/')
         length++;
     return length;
 }
@@ -138,7 +138,7 @@ static void make(struct zkl_step *s, size_t length)
 
 static void made_one(struct zkl_step *s)
 {
-    if (s->m->make_length == s->m->lock_path_length)
+    if (s->m->make_length == s->m->lock_request.path->length)
         zkl_step_enqueue(s, "root made");
     else
         make(s, child_length(s->m, s->m->make_length));
@@ -196,7 +196,7 @@ static void on_create_refused(struct zkl_step *s)
         }
         zkl_step_forget_list(s);
         zkl_step_move(s, ZKL_CONTENDER_MAKING, "no root");
-        make(s, s->m->lock_path_length);
+        make(s, s->m->lock_request.path->length);
         break;
     case ZKL_ANSWER_EXISTS:
         if (zkl_roles[s->m->lock_request.naming.role].counted)

@@ -21,9 +21,9 @@ static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
 
 void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out)
 {
-    memcpy(out, c->machine.lock_request.lock_path, c->machine.lock_path_length);
-    out[c->machine.lock_path_length] = '/';
-    strcpy(out + c->machine.lock_path_length + 1, name);
+    memcpy(out, c->machine.lock_request.path->text, c->machine.lock_request.path->length);
+    out[c->machine.lock_request.path->length] = '/';
+    strcpy(out + c->machine.lock_request.path->length + 1, name);
 }
 
 static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
@@ -75,9 +75,9 @@ void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c)
 {
     const struct zkl_contender_machine *m = &c->machine;
     char path[ZKL_PATH_MAX + 1], text[16];
-    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->lock_request.lock_path);
+    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->lock_request.path->text);
     int permits = m->lock_request.quota.view ? m->lock_request.quota.view->permits : 0;
-    bool numbered = permits > 0 && m->make_length == m->lock_path_length;
+    bool numbered = permits > 0 && m->make_length == m->lock_request.path->length;
     snprintf(text, sizeof text, "%d", permits);
     send_for(
         core, c, ZKL_SLOT_CREATE,
@@ -90,7 +90,7 @@ void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c)
     snprintf(text, sizeof text, "%d", c->machine.lock_request.quota.view->permits);
     send_for(core, c, ZKL_SLOT_LIMIT,
              (struct zkl_request){.kind = ZKL_REQ_SET,
-                                  .path = c->machine.lock_request.lock_path,
+                                  .path = c->machine.lock_request.path->text,
                                   .data = text,
                                   .flag = true,
                                   .version = c->machine.limit.version});
@@ -100,23 +100,23 @@ void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int
                              enum zkl_request_kind kind)
 {
     send_for(core, c, slot,
-             (struct zkl_request){.kind = kind, .path = c->machine.lock_request.lock_path});
+             (struct zkl_request){.kind = kind, .path = c->machine.lock_request.path->text});
 }
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
     c->batch_list_for_view = false;
-    c->batch_list_has_stat = c->machine.lock_request.view && c->machine.lock_request.batch;
+    c->batch_list_has_stat = c->machine.lock_request.views && c->machine.lock_request.batch;
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){.kind = ZKL_REQ_LIST,
-                                  .path = c->machine.lock_request.lock_path,
+                                  .path = c->machine.lock_request.path->text,
                                   .flag = c->batch_list_has_stat});
 }
 
 /* A check is a transaction even if it fails because the path is deleted. */
 void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
 {
-    const char *check = c->machine.lock_request.lock_path;
+    const char *check = c->machine.lock_request.path->text;
     send_for(core, c, ZKL_SLOT_SYNC,
              (struct zkl_request){.kind = ZKL_REQ_CHECK_ALL, .checks = &check, .check_count = 1});
 }
@@ -139,10 +139,10 @@ void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
 char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
                           char small[ZKL_NODE_PATH_MAX + 1])
 {
-    size_t size = c->machine.lock_path_length + 1 + strlen(name) + 1;
+    size_t size = c->machine.lock_request.path->length + 1 + strlen(name) + 1;
     char *path = size <= ZKL_NODE_PATH_MAX + 1 ? small : malloc(size);
     if (path)
-        strcpy(stpcpy(stpcpy(path, c->machine.lock_request.lock_path), *name ? "/" : ""), name);
+        strcpy(stpcpy(stpcpy(path, c->machine.lock_request.path->text), *name ? "/" : ""), name);
     return path;
 }
 

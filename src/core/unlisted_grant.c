@@ -9,6 +9,13 @@
 
 #include "watch.h"
 
+/* NULL: it does not count there. */
+static struct zkl_unlisted_grant *unlisted_of(const struct zkl_contender *c)
+{
+    const struct zkl_lock_request *request = &c->machine.lock_request;
+    return request->unlisted ? &request->path->unlisted : NULL;
+}
+
 /* The number of the watch on the path's node; 0: an event may have been missed. */
 static uint64_t lock_path_watch_id(const struct zkl_core *core,
                                    const struct zkl_unlisted_grant *unlisted)
@@ -36,7 +43,7 @@ static void watch_lock_path(struct zkl_core *core, struct zkl_unlisted_grant *un
 static const struct zkl_contender *own_last(const struct zkl_core *core,
                                             const struct zkl_contender *c)
 {
-    const struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    const struct zkl_unlisted_grant *unlisted = unlisted_of(c);
     const struct zkl_contender *last = unlisted->last;
     if (!last || last == c || unlisted->last_link != core->link)
         return NULL;
@@ -68,7 +75,7 @@ static size_t before_at_most(const struct zkl_unlisted_grant *unlisted, int32_t 
 static void look_behind(const struct zkl_core *core, struct zkl_contender *c, int32_t number,
                         struct zkl_event *event)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    struct zkl_unlisted_grant *unlisted = unlisted_of(c);
     const struct zkl_contender *last = own_last(core, c);
     bool follows = last && number > 0 && last->machine.sequence == number - 1;
     if (follows && may_wait_unlisted(c)) {
@@ -85,7 +92,7 @@ static void look_behind(const struct zkl_core *core, struct zkl_contender *c, in
 
 bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    const struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    const struct zkl_unlisted_grant *unlisted = unlisted_of(c);
     bool busy = core->pending_count > 0 || c->machine.lock_request.batch;
     if (!unlisted)
         return false;
@@ -98,7 +105,7 @@ bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contende
 void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name,
                           struct zkl_event *event)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    struct zkl_unlisted_grant *unlisted = unlisted_of(c);
     if (!unlisted || !name)
         return;
     int64_t number = zkl_name_sequence(name, &c->machine.lock_request.naming);
@@ -108,7 +115,7 @@ void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
     uint64_t release_watch_id = lock_path_watch_id(core, unlisted);
     unlisted->streak = next ? unlisted->streak + 1 : 0;
     if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
-        watch_lock_path(core, unlisted, c->machine.lock_request.lock_path);
+        watch_lock_path(core, unlisted, c->machine.lock_request.path->text);
     event->first = next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
     look_behind(core, c, (int32_t)number, event);
 }
@@ -116,12 +123,12 @@ void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
 void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
 {
     if (c->machine.lock_request.unlisted)
-        c->release_watch_id = lock_path_watch_id(core, c->machine.lock_request.unlisted);
+        c->release_watch_id = lock_path_watch_id(core, unlisted_of(c));
 }
 
 void zkl_unlisted_left(struct zkl_contender *c)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    struct zkl_unlisted_grant *unlisted = unlisted_of(c);
     if (!unlisted || !c->machine.was_first || c->machine.sequence == ZKL_SEQUENCE_NONE)
         return;
     unlisted->next_number = (int32_t)c->machine.sequence + 1; /* the last number is never granted */
@@ -133,7 +140,7 @@ void zkl_unlisted_left(struct zkl_contender *c)
 
 void zkl_unlisted_forget(struct zkl_contender *c)
 {
-    struct zkl_unlisted_grant *unlisted = c->machine.lock_request.unlisted;
+    struct zkl_unlisted_grant *unlisted = unlisted_of(c);
     if (unlisted && unlisted->last == c)
         unlisted->last = NULL;
 }

@@ -27,7 +27,7 @@ static bool was_deleted(const struct place *place)
 
 static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
 {
-    snprintf(path, size, "%s/%s", m->lock_request.lock_path, m->node);
+    snprintf(path, size, "%s/%s", m->lock_request.path->text, m->node);
 }
 
 void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news)
@@ -134,7 +134,7 @@ static void check_node(struct world *w, const struct place *place)
     must(m->downgrade_from[0] || own->shown_czxid == m->czxid);
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->lock_request.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.path->text);
         if (node != own && name && node->dzxid == 0 && node->czxid < own->czxid &&
             !m->downgrade_from[0])
             must(!waits_for(m, name));
@@ -258,7 +258,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     must(waits_for(m, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->lock_request.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.path->text);
         if (name && node->dzxid == 0 && node->shown_czxid < m->czxid &&
             zkl_name_parse(name, &m->lock_request.naming, &place))
             between +=

@@ -572,9 +572,12 @@ static void client_init(struct world *w, struct client *c)
     c->core.session.is_exact = true;
     c->core.unlisted_from = 0;
     c->core.group_commit.from = w->bounds->scenario->grouped ? 1 : 0;
+    for (int i = 0; i < ROOTS; i++)
+        c->paths[i] = (struct zkl_path){.text = root_paths[i], .length = strlen(root_paths[i])};
+    c->gate = (struct zkl_path){.text = GATE, .length = strlen(GATE)};
     /* As if it had locked there alone: the first lock has the watch armed, the next one needs no list. */
     for (int i = 0; i < ROOTS && w->bounds->scenario->grouped; i++)
-        c->unlisted[i].next_number = w->bounds->scenario->counter;
+        c->paths[i].unlisted.next_number = w->bounds->scenario->counter;
     c->core.tracer = (struct zkl_tracer){note_move, c};
     c->current = open_handle(c);
 }

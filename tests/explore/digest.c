@@ -206,8 +206,8 @@ static void machine(const struct zkl_contender_machine *m)
     raw((int64_t)m->lock_request.naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
-    raw((int64_t)m->lock_path_length);
-    name(m->lock_request.lock_path);
+    raw((int64_t)m->lock_request.path->length);
+    name(m->lock_request.path->text);
     name(m->downgrade_from);
     zxid(m->downgrade_from_czxid);
     raw(m->lock_request.quota.want);
@@ -268,9 +268,8 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         o->shares_next_list << 3 | o->first_list_is_out << 4 | o->group_has_failed << 5 |
         (o->machine.lock_request.group != NULL) << 6 |
         (o->machine.lock_request.permits != NULL) << 7 |
-        (o->machine.lock_request.local_queue != NULL) << 8 |
-        (o->machine.lock_request.view != NULL) << 9 |
-        (o->machine.lock_request.unlisted != NULL) << 10 | o->batch_list_has_stat << 11 |
+        (o->machine.lock_request.local_queue != NULL) << 8 | o->machine.lock_request.views << 9 |
+        o->machine.lock_request.unlisted << 10 | o->batch_list_has_stat << 11 |
         o->delete_sent << 12);
     raw(o->held);
     raw(contender_number(core, o->next_held));
@@ -280,7 +279,7 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         raw(contender_number(core, s));
     raw(contender_number(core, o->heir));
     raw(contender_number(core, o->heir_of));
-    raw(o->shared_list && o->shared_list->last == o);
+    raw(o->machine.lock_request.path && o->machine.lock_request.path->lists.last == o);
     raw(o->machine.lock_request.batch != NULL);
     if (o->machine.lock_request.batch)
         batch(core, o->machine.lock_request.batch);
@@ -478,12 +477,12 @@ static void group(const struct client *c)
         raw(c->members[i].backs_out | (c->members[i].contender->machine.lock_request.group == g)
                                           << 1);
     for (int i = 0; i < ROOTS && (g->count > 0 || c->core.group_commit.from > 0); i++) {
-        own(LINK, c->views[i].link);
-        due_mono(c->views[i].singly_until_mono_ns);
-        zxid(c->views[i].czxid);
-        raw(c->views[i].cversion);
-        raw(c->views[i].own);
-        raw(c->views[i].calm);
+        own(LINK, c->paths[i].view.link);
+        due_mono(c->paths[i].view.singly_until_mono_ns);
+        zxid(c->paths[i].view.czxid);
+        raw(c->paths[i].view.cversion);
+        raw(c->paths[i].view.own);
+        raw(c->paths[i].view.calm);
     }
     /* One that no member has any more is the group's alone. */
     raw(g->batch != NULL);
@@ -548,7 +547,7 @@ static void core(const struct client *c)
     local_queue(&c->local_queue);
     cache(&c->cache);
     for (int i = 0; i < ROOTS; i++)
-        unlisted(&c->core, &c->unlisted[i]);
+        unlisted(&c->core, &c->paths[i].unlisted);
 }
 
 /* --- the rest of a client ------------------------------------------------- */

@@ -435,12 +435,12 @@ static void permits_start(struct owner *o, const struct zkl_lock_request *lock_r
     }
     if (!c->world->bounds->scenario->unsaid)
         c->view.permits = c->world->bounds->scenario->permits;
-    *o->permits = (struct zkl_permits){.gate_lock_path = GATE,
+    *o->permits = (struct zkl_permits){.gate_path = &c->gate,
                                        .lock_request = *lock_request,
                                        .members = o->members,
                                        .count = (size_t)o->part->count,
                                        .told = permits_told};
-    o->permits->lock_request.lock_path = root_paths[LEASES];
+    o->permits->lock_request.path = &c->paths[LEASES];
     o->permits->lock_request.quota.view = &c->view;
     o->permits->lock_request.naming.role = ZKL_ROLE_PERMIT;
     zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
@@ -482,9 +482,9 @@ static void multi_start(struct owner *o, const struct zkl_lock_request *lock_req
         place_begin(place, o);
         c->members[i] = (struct zkl_group_member){.contender = &place->contender,
                                                   .lock_request = *lock_request};
-        c->members[i].lock_request.lock_path = root_paths[place->root];
-        c->members[i].lock_request.view = &c->views[place->root];
-        c->views[place->root].calm = true; /* a hint, which may be wrong */
+        c->members[i].lock_request.path = &c->paths[place->root];
+        c->members[i].lock_request.views = true;
+        c->paths[place->root].view.calm = true; /* a hint, which may be wrong */
     }
     o->phase = WAITING;
     must(zkl_group_acquire(&c->core, now_of(c->world), &c->group) == 0);
@@ -557,7 +557,7 @@ void owner_start(struct owner *o)
     struct client *c = o->client;
     struct world *w = c->world;
     struct zkl_lock_request lock_request = {
-        .lock_path = root_paths[part->root],
+        .path = &c->paths[part->root],
         .data = "owner",
         .naming.role = part->role,
         .try_only = part->try_only,
@@ -566,8 +566,8 @@ void owner_start(struct owner *o)
         .posted = part->posted,
         .watch_own = part->watch_own,
         .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
-        .unlisted = part->unlisted ? &c->unlisted[part->root] : NULL,
-        .view = part->unlisted ? &c->views[part->root] : NULL};
+        .unlisted = part->unlisted,
+        .views = part->unlisted};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
     case PART_LOCK:
@@ -807,7 +807,7 @@ void client_free(struct client *c)
     if (c->cache.dropped)
         zkl_read_cache_close(&c->core, now, &c->cache);
     for (int i = 0; i < ROOTS; i++)
-        zkl_unlisted_end(&c->core, now, &c->unlisted[i]);
+        zkl_unlisted_end(&c->core, now, &c->paths[i].unlisted);
 }
 
 void owners_note_deletion(struct world *w, const char *path)

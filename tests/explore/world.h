@@ -147,8 +147,7 @@ struct client {
     struct fake_handle *current, *probe;
     struct zkl_group group;
     struct zkl_group_member members[MEMBERS];
-    struct zkl_children_view views[ROOTS];
-    struct zkl_unlisted_grant unlisted[ROOTS];
+    struct zkl_path paths[ROOTS], gate;
     struct zkl_semaphore_view view;
     struct zkl_local_queue local_queue;
     struct zkl_read_cache cache;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/watch.h"
 #include "under_way.h"
@@ -100,7 +101,8 @@ struct crowd *crowd_open(const char *servers, int session_ms, size_t size,
     crowd->queue = queue;
     crowd->size = size;
     crowd->places = calloc(size, sizeof *crowd->places);
-    check_true(crowd->places != NULL);
+    crowd->paths = calloc(size, sizeof *crowd->paths);
+    check_true(crowd->places != NULL && crowd->paths != NULL);
     struct zkl_driver_config config = {.servers = strdup(servers),
                                        .chroot = strdup(""),
                                        .session_timeout_ms = session_ms,
@@ -120,18 +122,31 @@ bool crowd_close(struct crowd *crowd)
 
     check_num(crowd->ended, ==, crowd->begun);
     zkl_driver_free(crowd->driver);
+    for (size_t i = 0; i < crowd->path_count; i++)
+        free((char *)crowd->paths[i].text);
+    free(crowd->paths);
     free(crowd->places);
     free(crowd);
     return confirmed;
 }
 
+static struct zkl_path *path_of(struct crowd *crowd, const char *text)
+{
+    size_t i = 0;
+    while (i < crowd->path_count && strcmp(crowd->paths[i].text, text) != 0)
+        i++;
+    if (i == crowd->path_count)
+        crowd->paths[crowd->path_count++] =
+            (struct zkl_path){.text = strdup(text), .length = strlen(text)};
+    return &crowd->paths[i];
+}
+
 struct crowd_place *crowd_acquire(struct crowd *crowd, const char *path)
 {
     size_t i = crowd->begun++;
-    struct zkl_lock_request lock_request = {
-        .lock_path = path, .data = "crowd", .naming = {.role = ZKL_ROLE_LOCK}};
-
     check_true(i < crowd->size);
+    struct zkl_lock_request lock_request = {
+        .path = path_of(crowd, path), .data = "crowd", .naming = {.role = ZKL_ROLE_LOCK}};
     struct crowd_place *place = &crowd->places[i];
     place->crowd = crowd;
     zkl_driver_lock(crowd->driver);

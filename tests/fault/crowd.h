@@ -27,7 +27,8 @@ struct crowd {
     struct zkl_driver *driver;
     struct crowd_queue *queue; /* may be NULL */
     struct crowd_place *places;
-    size_t size;
+    struct zkl_path *paths; /* room for size of them, too */
+    size_t size, path_count;
     atomic_size_t begun, granted, failed, ended, links; /* links: times that the link came up */
 };
 

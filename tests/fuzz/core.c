@@ -354,6 +354,7 @@ static void begin(struct stream *s, struct fuzz_bytes in)
                                 .random = port_random,
                                 .trace = port_trace};
     zkl_core_init(&s->core, &s->port, TIMEOUT_MS, 0);
+    owners_init(s);
     s->core.first_read_wanted = how & 1;
     if (how >> 6 == 3)
         s->core.watch_bytes_max = 200; /* a few watches */

@@ -8,7 +8,7 @@
 #include "core/watch.h"
 #include "stream.h"
 
-static const char *const roots[] = {"/a", "/b/c", "/d"}; /* sorted, as a group wants them */
+static const char *const roots[PATHS] = {"/a", "/b/c", "/d"}; /* sorted, as a group wants them */
 #define LEASES "/s/leases"
 #define GATE "/s/locks"
 
@@ -198,7 +198,7 @@ void owners_answered(struct stream *s, const struct request *r, enum zkl_answer 
 {
     struct alone *watched = alone_at(s, r->path, false);
     if (r->kind == ZKL_REQ_WATCH && watched) {
-        struct zkl_watch *watch = watched->core.lock_path.watch;
+        struct zkl_watch *watch = s->paths[watched - s->alone].unlisted.lock_path.watch;
         watched->watch = answer == ZKL_ANSWER_OK && watch ? watch->id : 0;
         watched->link = s->core.link;
     }
@@ -229,7 +229,7 @@ static bool is_first_state(enum zkl_contender_state state)
 
 static bool was_shown(const struct stream *s, const struct zkl_contender_machine *m)
 {
-    if (!s->listed || strcmp(s->listed_root, m->lock_request.lock_path) != 0)
+    if (!s->listed || strcmp(s->listed_root, m->lock_request.path->text) != 0)
         return false;
     struct zkl_look look = zkl_queue_position(&m->lock_request.naming, s->listed->children,
                                               s->listed->child_count, m->node);
@@ -298,16 +298,16 @@ static const struct zkl_contender *find_writer(const struct stream *s, const cha
         const struct zkl_contender *c = &s->owners[i].contender;
         if (s->owners[i].phase == GRANTED && c->machine.state == ZKL_CONTENDER_HOLDING &&
             c->machine.lock_request.naming.role == ZKL_ROLE_WRITE &&
-            strcmp(c->machine.lock_request.lock_path, root) == 0)
+            strcmp(c->machine.lock_request.path->text, root) == 0)
             return c;
     }
     return NULL;
 }
 
-static struct zkl_lock_request take_lock_request(struct stream *s, const char *root)
+static struct zkl_lock_request take_lock_request(struct stream *s, struct zkl_path *path)
 {
     unsigned how = fuzz_byte(&s->in);
-    return (struct zkl_lock_request){.lock_path = root,
+    return (struct zkl_lock_request){.path = path,
                                      .data = "owner",
                                      .naming = take_naming(&s->in),
                                      .try_only = (how & 3) == 3,
@@ -320,14 +320,14 @@ static struct zkl_lock_request take_lock_request(struct stream *s, const char *r
 static void acquire(struct stream *s, struct owner *owner)
 {
     unsigned root = fuzz_below(&s->in, ALONE);
-    struct zkl_lock_request lock_request = take_lock_request(s, roots[root]);
+    struct zkl_lock_request lock_request = take_lock_request(s, &s->paths[root]);
     *owner = (struct owner){.phase = WAITING};
     if (lock_request.naming.role == ZKL_ROLE_LOCK && lock_request.naming.names != ZKL_NAMES_NAMED) {
         owner->alone = true;
-        lock_request.unlisted = &s->alone[root].core;
+        lock_request.unlisted = true;
     }
     if (lock_request.naming.role == ZKL_ROLE_READ && lock_request.naming.names == ZKL_NAMES_CURATOR)
-        lock_request.downgrade_from = find_writer(s, lock_request.lock_path);
+        lock_request.downgrade_from = find_writer(s, lock_request.path->text);
     zkl_core_acquire(&s->core, s->now, &owner->contender, &lock_request);
 }
 
@@ -390,8 +390,8 @@ static void acquire_group(struct stream *s)
     for (size_t i = 0; i < s->group.count; i++) {
         struct owner *owner = group_owner(s, i);
         *owner = (struct owner){.phase = WAITING, .stopped = true};
-        s->members[i] = (struct zkl_group_member){.contender = &owner->contender,
-                                                  .lock_request = take_lock_request(s, roots[i])};
+        s->members[i] = (struct zkl_group_member){
+            .contender = &owner->contender, .lock_request = take_lock_request(s, &s->paths[i])};
         s->members[i].lock_request.lease_ns = 0; /* it counts from the grant of all */
         s->members[i].lock_request.try_only = s->members[0].lock_request.try_only;
     }
@@ -441,8 +441,8 @@ static void acquire_permits(struct stream *s, struct ask *ask)
     *ask = (struct ask){.owners = ask->owners, .phase = WAITING};
     for (size_t i = 0; i < MEMBERS; i++)
         ask->members[i] = &ask->owners[i].contender;
-    ask->permits = (struct zkl_permits){.gate_lock_path = GATE,
-                                        .lock_request = take_lock_request(s, LEASES),
+    ask->permits = (struct zkl_permits){.gate_path = &s->gate,
+                                        .lock_request = take_lock_request(s, &s->leases),
                                         .members = ask->members,
                                         .count = 1 + fuzz_below(&s->in, MEMBERS),
                                         .told = told};
@@ -490,7 +490,7 @@ static void act_as_question(struct stream *s, struct question *question)
     *question = (struct question){.out = true};
     question->query =
         (struct zkl_query){.kind = kinds[fuzz_below(&s->in, sizeof kinds / sizeof *kinds)],
-                           .path = m->lock_request.lock_path ? m->lock_request.lock_path : "/a",
+                           .path = m->lock_request.path ? m->lock_request.path->text : "/a",
                            .data = "text",
                            .flag = fuzz_flag(&s->in),
                            .version = (int32_t)fuzz_below(&s->in, 3),
@@ -515,12 +515,26 @@ void owners_act(struct stream *s)
         act_as_question(s, &s->questions[who - OWNERS - 1 - ASKS]);
 }
 
+static struct zkl_path path_at(const char *text)
+{
+    return (struct zkl_path){.text = text, .length = strlen(text)};
+}
+
+void owners_init(struct stream *s)
+{
+    for (size_t i = 0; i < PATHS; i++)
+        s->paths[i] = path_at(roots[i]);
+    s->gate = path_at(GATE);
+    s->leases = path_at(LEASES);
+}
+
 /* As the last handles of all paths are freed. */
 static void give_up_paths(struct stream *s)
 {
     for (size_t i = 0; i < ALONE; i++) {
-        must(s->alone[i].core.live_count == 0);
-        zkl_unlisted_end(&s->core, s->now, &s->alone[i].core);
+        must(s->paths[i].unlisted.live_count == 0);
+        zkl_unlisted_end(&s->core, s->now, &s->paths[i].unlisted);
+        s->paths[i].unlisted = (struct zkl_unlisted_grant){0};
         s->alone[i] = (struct alone){0};
     }
 }

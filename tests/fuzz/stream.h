@@ -88,7 +88,6 @@ struct owner {
 
 /* What is known of a path at which a number may grant. */
 struct alone {
-    struct zkl_unlisted_grant core;
     /* The watch on it that was armed last, and the link's number then; 0: none. */
     uint64_t watch, link;
     /* That watch, when the last contender that was first left, if it stood since before; 0:
@@ -97,7 +96,8 @@ struct alone {
     int32_t left; /* that one's number */
 };
 
-#define ALONE 2 /* paths */
+#define PATHS 3
+#define ALONE 2 /* of them */
 
 /* A request for permits. */
 struct ask {
@@ -127,7 +127,8 @@ void owners_fired(struct stream *s, uint64_t watch);
  * passed on, or its number granted it. */
 void owners_check(struct stream *s);
 void owners_act(struct stream *s); /* one of them does something */
-void owners_go(struct stream *s);  /* all of them give up, or give back */
+void owners_init(struct stream *s);
+void owners_go(struct stream *s); /* all of them give up, or give back */
 bool owners_are_gone(const struct stream *s);
 
 /* --- core.c ------------------------------------------------------------- */
@@ -152,6 +153,7 @@ struct stream {
     const char *listed_root;
     const struct zkl_reply *listed;
     struct alone alone[ALONE];
+    struct zkl_path paths[PATHS], gate, leases;
     /* By this event the core learns that this path's node has the number after that of the
      * contender that left. */
     const char *numbered;

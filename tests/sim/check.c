@@ -71,7 +71,7 @@ static void check_token(struct world *w, const struct app *app)
 
 static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
 {
-    snprintf(path, size, "%s/%s", m->lock_request.lock_path, m->node);
+    snprintf(path, size, "%s/%s", m->lock_request.path->text, m->node);
 }
 
 /* A stranger deleted the node: if its server has shown that to the client, no lock is granted on
@@ -155,7 +155,7 @@ static void check_node(struct world *w, const struct app *app)
     for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         struct zkl_node_name place;
-        const char *name = fake_child_of(node, m->lock_request.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.path->text);
         if (node == own || !name || node->dzxid != 0 ||
             !zkl_name_parse(name, &m->lock_request.naming, &place))
             continue;
@@ -322,7 +322,7 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     must(zkl_queue_waits_for(m->lock_request.naming.role, own.sequence, m->node, &at, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->lock_request.lock_path);
+        const char *name = fake_child_of(node, m->lock_request.path->text);
         if (!name || node->dzxid != 0 || node->shown_czxid >= m->czxid ||
             !zkl_name_parse(name, &m->lock_request.naming, &place))
             continue;
@@ -503,7 +503,7 @@ void check_complain(struct world *w)
             p->core.pending_count, p->core.watch_count, p->core.removing ? ", removals" : "");
         for (struct zkl_contender *c = p->core.first; c; c = c->next)
             say("  #%llu %s %s", (unsigned long long)c->number,
-                zkl_contender_state_name(c->machine.state), c->machine.lock_request.lock_path);
+                zkl_contender_state_name(c->machine.state), c->machine.lock_request.path->text);
     }
     for (size_t i = 0; i < w->fake.node_count; i++)
         say("  node %s of %lld %s", w->fake.nodes[i].path, (long long)w->fake.nodes[i].owner,

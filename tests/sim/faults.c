@@ -482,9 +482,9 @@ static void aim_at_group(struct world *w, struct proc *p)
     if (!c || !chance(w, 6))
         return;
     w->fault_seen = true;
-    snprintf(path, sizeof path, "%s/%s", c->machine.lock_request.lock_path, c->machine.node);
+    snprintf(path, sizeof path, "%s/%s", c->machine.lock_request.path->text, c->machine.node);
     struct fake_node *node = c->machine.node[0] ? fake_find(&w->fake, path) : NULL;
-    struct fake_node *root = fake_find(&w->fake, c->machine.lock_request.lock_path);
+    struct fake_node *root = fake_find(&w->fake, c->machine.lock_request.path->text);
     if (node && chance(w, 2))
         delete_node(w, node);
     else if (root && root->counter > 0 && chance(w, 2))

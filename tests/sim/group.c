@@ -33,17 +33,16 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
                         .try_only = try_only,
                         .until_ms = INT64_MAX};
     member->contender = &app->contender;
-    p->views[root].calm |= chance(w, 2); /* a hint, which may be wrong */
-    member->lock_request =
-        (struct zkl_lock_request){.lock_path = root_paths[root],
-                                  .data = "owner",
-                                  .view = &p->views[root],
-                                  .unlisted = root == RW_ROOT ? NULL : &p->unlisted[root],
-                                  .try_only = try_only,
-                                  .watch_own = chance(w, 3),
-                                  .posted = chance(w, 4),
-                                  .lease_ns = lease_ns,
-                                  .naming.role = some_role(w, root)};
+    p->paths[root].view.calm |= chance(w, 2); /* a hint, which may be wrong */
+    member->lock_request = (struct zkl_lock_request){.path = &p->paths[root],
+                                                     .data = "owner",
+                                                     .views = true,
+                                                     .unlisted = root != RW_ROOT,
+                                                     .try_only = try_only,
+                                                     .watch_own = chance(w, 3),
+                                                     .posted = chance(w, 4),
+                                                     .lease_ns = lease_ns,
+                                                     .naming.role = some_role(w, root)};
 }
 
 static void start(struct proc *p)

@@ -139,9 +139,9 @@ static void start(struct guest *guest)
         return;
     guest->turn = (struct zkl_local_waiter){.contender = &guest->place->contender};
     guest->turn.lock_request =
-        (struct zkl_lock_request){.lock_path = root_paths[w->local_queue_root],
+        (struct zkl_lock_request){.path = &p->paths[w->local_queue_root],
                                   .data = "owner",
-                                  .unlisted = &p->unlisted[w->local_queue_root],
+                                  .unlisted = true,
                                   .try_only = chance(w, 6),
                                   .try_behind_retained = chance(w, 2),
                                   .watch_own = chance(w, 4),

@@ -208,18 +208,18 @@ static void start(struct app *app)
     lock_request.try_behind_retained = w->local_queue || w->readers;
     lock_request.watch_own = chance(w, 3);
     lock_request.posted = chance(w, 4);
-    lock_request.lock_path = root_paths[app->root];
+    lock_request.path = &p->paths[app->root];
     lock_request.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
     choose_role(app, &lock_request);
     if (lock_request.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
-        lock_request.unlisted = &p->unlisted[app->root];
-    lock_request.view = &p->views[app->root];
+        lock_request.unlisted = true;
+    lock_request.views = true;
     if (lock_request.try_only)
         happened(w, SIM_TRY);
     if (lock_request.lease_ns)
         happened(w, SIM_LEASE);
     app->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
-    say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), lock_request.lock_path,
+    say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), lock_request.path->text,
         lock_request.try_only ? " (try)" : "");
     if (lock_request.naming.role == ZKL_ROLE_WRITE)
         readers_make_room(p);
@@ -278,20 +278,20 @@ static void run(struct app *app)
         start(app);
 }
 
-static bool is_used(const struct proc *p, const struct zkl_unlisted_grant *alone)
+static bool is_used(const struct proc *p, const struct zkl_path *path)
 {
     const struct zkl_contender *c = p->core.first;
-    while (c && c->machine.lock_request.unlisted != alone)
+    while (c && !(c->machine.lock_request.path == path && c->machine.lock_request.unlisted))
         c = c->next;
     return c != NULL;
 }
 
 /* As the last handle of a path is freed. */
-static void give_up(struct proc *p, struct zkl_unlisted_grant *alone)
+static void give_up(struct proc *p, struct zkl_path *path)
 {
-    must(alone->live_count == 0);
-    zkl_unlisted_end(core_of(p), now_of(p), alone);
-    *alone = (struct zkl_unlisted_grant){0};
+    must(path->unlisted.live_count == 0);
+    zkl_unlisted_end(core_of(p), now_of(p), &path->unlisted);
+    path->unlisted = (struct zkl_unlisted_grant){0};
 }
 
 void locks_run(struct proc *p)
@@ -300,7 +300,7 @@ void locks_run(struct proc *p)
         run(&p->apps[i]);
     for (int i = 0; i <= ROOTS; i++) {
         bool done = p->world->healing || chance(p->world, 100);
-        if (done && !is_used(p, &p->unlisted[i]))
-            give_up(p, &p->unlisted[i]);
+        if (done && !is_used(p, &p->paths[i]))
+            give_up(p, &p->paths[i]);
     }
 }

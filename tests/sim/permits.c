@@ -9,9 +9,6 @@
 
 #include "world.h"
 
-#define PATH "/s"
-#define GATE PATH "/locks"
-#define LEASES PATH "/leases"
 #define USUAL 3
 
 void permits_init(struct world *w)
@@ -25,8 +22,8 @@ void permits_init(struct world *w)
     w->limit_changes = chance(w, 3);
     w->limit_max = USUAL + w->mismatch;
     if (chance(w, 3)) { /* as Curator makes it */
-        fake_create(&w->fake, PATH, 0, 0);
-        fake_create(&w->fake, LEASES, 0, 0);
+        fake_create(&w->fake, SIM_SEMAPHORE, 0, 0);
+        fake_create(&w->fake, SIM_LEASES, 0, 0);
     }
     for (int i = 0; i < PROCS; i++)
         w->procs[i].view.permits = USUAL + (w->mismatch && i == 0);
@@ -133,12 +130,12 @@ static void start(struct ask *ask)
     *ask = (struct ask){.proc = p, .phase = WAITING};
     for (size_t i = 0; i < count; i++)
         ask->members[i] = &ask->list[i].contender;
-    ask->permits.gate_lock_path = GATE;
+    ask->permits.gate_path = &p->gate;
     ask->permits.members = ask->members;
     ask->permits.count = count;
     ask->permits.told = told;
     ask->permits.lock_request =
-        (struct zkl_lock_request){.lock_path = LEASES,
+        (struct zkl_lock_request){.path = &p->leases,
                                   .data = "owner",
                                   .naming.role = ZKL_ROLE_PERMIT,
                                   .quota.view = &p->view,
@@ -253,17 +250,17 @@ static void remove_empty(struct world *w, struct fake_node *node)
 void permits_interfere(struct world *w)
 {
     static const char *const numbers[] = {"1", "2", "3", "4", "5", "", "note"};
-    struct fake_node *leases = fake_find(&w->fake, LEASES);
-    struct fake_node *gate = fake_find(&w->fake, GATE);
+    struct fake_node *leases = fake_find(&w->fake, SIM_LEASES);
+    struct fake_node *gate = fake_find(&w->fake, SIM_GATE);
     const char *number = numbers[rnd(w, sizeof numbers / sizeof *numbers)];
     if (leases && chance(w, 2)) {
         happened(w, SIM_LIMIT_CHANGED);
         say("[%6lld] the number of permits is \"%s\" now", (long long)w->fake.now_ms, number);
         fake_write(&w->fake, leases, number);
         w->limit_max = atoi(number) > w->limit_max ? atoi(number) : w->limit_max;
-    } else if (leases && !fake_has_children(&w->fake, LEASES)) {
+    } else if (leases && !fake_has_children(&w->fake, SIM_LEASES)) {
         remove_empty(w, leases);
-    } else if (gate && !fake_has_children(&w->fake, GATE)) {
+    } else if (gate && !fake_has_children(&w->fake, SIM_GATE)) {
         remove_empty(w, gate);
     }
 }

@@ -142,7 +142,7 @@ static void queue(struct sitter *sitter)
     struct app *place = free_place(p);
     if (!place)
         return;
-    struct zkl_lock_request lock_request = {.lock_path = lock_path(),
+    struct zkl_lock_request lock_request = {.path = &p->paths[RW_ROOT],
                                             .data = "owner",
                                             .naming = {.role = ZKL_ROLE_READ},
                                             .try_only = chance(w, 6),

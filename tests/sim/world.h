@@ -134,8 +134,7 @@ struct proc {
     int64_t group_until_ms;
     struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */
-    struct zkl_children_view views[ROOTS + 1];
-    struct zkl_unlisted_grant unlisted[ROOTS + 1];
+    struct zkl_path paths[ROOTS + 1], gate, leases;
     struct question questions[QUESTIONS];
     struct zkl_local_queue local_queue;
     struct guest guests[GUESTS];
@@ -198,6 +197,9 @@ struct world {
 };
 
 extern const char *const root_paths[ROOTS + 1];
+#define SIM_SEMAPHORE "/s"
+#define SIM_GATE SIM_SEMAPHORE "/locks"
+#define SIM_LEASES SIM_SEMAPHORE "/leases"
 
 unsigned rnd(struct world *w, unsigned n);
 bool chance(struct world *w, unsigned n);

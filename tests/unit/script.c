@@ -291,6 +291,17 @@ void script_free(struct script *s)
 
 /* --- the owner ------------------------------------------------------------ */
 
+struct zkl_path *script_path(struct script *s, const char *text)
+{
+    size_t i = 0;
+    while (i < SCRIPT_PATHS && s->paths[i].text && strcmp(s->paths[i].text, text) != 0)
+        i++;
+    assert_true(i < SCRIPT_PATHS);
+    if (!s->paths[i].text)
+        s->paths[i] = (struct zkl_path){.text = text, .length = strlen(text)};
+    return &s->paths[i];
+}
+
 void script_acquire(struct script *s, struct zkl_lock_request lock_request)
 {
     size_t index = (size_t)s->core.last_number;
@@ -302,35 +313,37 @@ void script_acquire(struct script *s, struct zkl_lock_request lock_request)
 
 void script_lock(struct script *s, const char *root)
 {
-    script_acquire(s, (struct zkl_lock_request){.lock_path = root});
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root)});
 }
 
 void script_lock_unlisted(struct script *s, const char *root)
 {
-    script_acquire(s, (struct zkl_lock_request){.lock_path = root, .unlisted = &s->unlisted});
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root), .unlisted = true});
 }
 
 void script_try(struct script *s, const char *root, bool sync)
 {
-    script_acquire(
-        s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_sync = sync});
+    script_acquire(s, (struct zkl_lock_request){
+                          .path = script_path(s, root), .try_only = true, .try_sync = sync});
 }
 
 void script_try_behind_retained(struct script *s, const char *root)
 {
-    script_acquire(s, (struct zkl_lock_request){
-                          .lock_path = root, .try_only = true, .try_behind_retained = true});
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root),
+                                                .try_only = true,
+                                                .try_behind_retained = true});
 }
 
 void script_read(struct script *s, const char *root)
 {
-    script_acquire(s, (struct zkl_lock_request){
-                          .lock_path = root, .naming.role = ZKL_ROLE_READ, .retained = true});
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root),
+                                                .naming.role = ZKL_ROLE_READ,
+                                                .retained = true});
 }
 
 void script_write(struct script *s, const char *root)
 {
-    script_acquire(s, (struct zkl_lock_request){.lock_path = root,
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root),
                                                 .naming.role = ZKL_ROLE_WRITE,
                                                 .try_only = true,
                                                 .try_behind_retained = true});
@@ -338,7 +351,7 @@ void script_write(struct script *s, const char *root)
 
 void script_lock_watched(struct script *s, const char *root)
 {
-    script_acquire(s, (struct zkl_lock_request){.lock_path = root, .watch_own = true});
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root), .watch_own = true});
 }
 
 struct zkl_contender *script_contender(struct script *s, int number)

@@ -27,6 +27,7 @@
 #define SCRIPT_TIMEOUT_MS 3000
 #define SCRIPT_SESSION 0xa
 #define SCRIPT_CONTENDERS 300
+#define SCRIPT_PATHS 100
 #define SCRIPT_QUERIES 24
 
 struct script_request {
@@ -58,12 +59,14 @@ struct script {
     int refusals;                              /* how many times one was refused */
     struct zkl_contender contenders[SCRIPT_CONTENDERS];
     bool live[SCRIPT_CONTENDERS];
-    int lost[SCRIPT_CONTENDERS];        /* how often each heard LOST */
-    struct zkl_unlisted_grant unlisted; /* of the path of script_lock_unlisted */
+    int lost[SCRIPT_CONTENDERS]; /* how often each heard LOST */
+    struct zkl_path paths[SCRIPT_PATHS];
     struct zkl_query queries[SCRIPT_QUERIES];
     int asked;
 };
 
+/* The path of that text. */
+struct zkl_path *script_path(struct script *s, const char *text);
 /* A new core, not connected yet, at 0 ms. There is one at a time. */
 struct script *script_new(void);
 /* The same, connected, with nothing recorded. */

@@ -193,7 +193,8 @@ static void a_group_that_does_not_fit_makes_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         members[i] = (struct zkl_group_member){
-            .contender = &s->contenders[i], .lock_request = {.lock_path = roots[i], .data = "us"}};
+            .contender = &s->contenders[i],
+            .lock_request = {.path = script_path(s, roots[i]), .data = "us"}};
         s->live[i] = true;
     }
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);

@@ -16,8 +16,6 @@
 #define NEXT (CYCLES + 1)
 
 static char paths[PATHS][16];
-static struct zkl_unlisted_grant unlisted[PATHS];
-static struct zkl_children_view views[PATHS];
 
 static enum zkl_contender_state state_of(struct script *s, int number)
 {
@@ -36,12 +34,16 @@ static void answer_list_of(struct script *s, const char *path, struct zkl_reply 
     zkl_core_reply(&s->core, s->core.now, &reply);
 }
 
+static struct zkl_path *path_of(struct script *s, int path)
+{
+    return script_path(s, paths[path]);
+}
+
 /* Returns its number. */
 static int lock_with(struct script *s, int path, struct zkl_lock_request lock_request)
 {
-    lock_request.lock_path = paths[path];
-    lock_request.unlisted = &unlisted[path];
-    lock_request.view = &views[path];
+    lock_request.path = path_of(s, path);
+    lock_request.unlisted = lock_request.views = true;
     script_acquire(s, lock_request);
     return (int)s->core.last_number;
 }
@@ -66,8 +68,6 @@ static void have(struct script *s, int number, int32_t sequence)
 static struct script *alone_at(int count)
 {
     struct script *s = script_connected();
-    memset(unlisted, 0, sizeof unlisted);
-    memset(views, 0, sizeof views);
     s->core.unlisted_from = 2;
     s->core.group_commit.from = ZKL_GROUP_COMMIT_FROM;
     s->quiet = true;
@@ -145,7 +145,7 @@ static void made(struct script *s, size_t deletes, size_t creates, const int *nu
             continue;
         const struct zkl_contender_machine *m = &script_contender(s, numbers[i - deletes])->machine;
         zkl_name_prefix(&m->lock_request.naming, m->guid, names[i]);
-        sprintf(names[i] + strlen(names[i]), "%010d", m->lock_request.unlisted->next_number);
+        sprintf(names[i] + strlen(names[i]), "%010d", m->lock_request.path->unlisted.next_number);
     }
     script_reply(s, ZKL_REQ_CREATE_ALL,
                  (struct zkl_reply){.children = children, .child_count = deletes + creates});
@@ -210,7 +210,7 @@ static void a_calm_path_tells_the_zxid(void **state)
     struct script *s = alone_at(2);
     (void)state;
     crowd(s, 4);
-    views[1] =
+    path_of(s, 1)->view =
         (struct zkl_children_view){.link = s->core.link, .czxid = 5, .cversion = 6, .calm = true};
     int first = lock(s, 0), second = lock(s, 1);
     one_is_answered(s);
@@ -234,10 +234,10 @@ static void never_two_creates_of_one_path(void **state)
     crowd(s, 4);
     lock(s, 0);
     lock(s, 1);
-    unlisted[0].live_count = 0; /* as if no contender were there */
+    path_of(s, 0)->unlisted.live_count = 0; /* as if no contender were there */
     script_forget(s);
     lock(s, 0);
-    unlisted[0].live_count = 2;
+    path_of(s, 0)->unlisted.live_count = 2;
     assert_true(script_has(s, "  > create /p0/G11-\n  > create /p0/G12-\n"));
     assert_int_equal(s->core.group_commit.held, 1);
     end(s);
@@ -253,7 +253,7 @@ static void who_waits_at_a_path_goes_before_who_comes(void **state)
     crowd(s, 4);
     script_unlock(s, held);
     assert_int_equal(s->core.group_commit.held, 1);
-    unlisted[0].streak = 0; /* a list is needed */
+    path_of(s, 0)->unlisted.streak = 0; /* a list is needed */
     lock(s, 0);
     assert_true(script_has(s, "  > delete /p0/G7-0000000004\n"
                               "  > create /p0/G12-\n  > list /p0\n"));
@@ -347,7 +347,7 @@ static void an_unlock_and_the_next_lock_go_together(void **state)
     assert_int_equal(s->core.group_commit.held, 2);
     one_is_answered(s);
     assert_true(script_has(s, "  > create all /p0/G4-0000000004 /p0/G9-\n"));
-    unlisted[0].next_number = NEXT + 1;
+    path_of(s, 0)->unlisted.next_number = NEXT + 1;
     made(s, 1, 1, &next);
     script_statted(s, SCRIPT_SESSION, 700);
     assert_true(script_has(s, "granted 700"));
@@ -477,7 +477,7 @@ static void who_is_to_blame_goes_alone(void **state)
     assert_true(script_has(s, "  > create /p0/"));
     lock(s, 2);
     assert_int_equal(s->core.group_commit.held, 1);
-    assert_true(views[0].singly_until_mono_ns ==
+    assert_true(path_of(s, 0)->view.singly_until_mono_ns ==
                 s->core.now.mono_ns + ZKL_GROUP_COMMIT_SINGLY_MS * INT64_C(1000000));
     end(s);
 }
@@ -512,7 +512,7 @@ static void after_a_while_it_waits_again(void **state)
     struct script *s = alone_at(1);
     (void)state;
     crowd(s, 4);
-    views[0].singly_until_mono_ns = s->core.now.mono_ns;
+    path_of(s, 0)->view.singly_until_mono_ns = s->core.now.mono_ns;
     lock(s, 0);
     assert_int_equal(s->core.group_commit.held, 1);
     end(s);
@@ -537,8 +537,8 @@ static void a_node_that_is_gone_keeps_nobody(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
     assert_true(script_has(s, "released OK\n"));
     assert_true(script_has(s, "released ELOST\n"));
-    assert_true(views[1].singly_until_mono_ns > s->core.now.mono_ns);
-    assert_false(views[0].singly_until_mono_ns > s->core.now.mono_ns);
+    assert_true(path_of(s, 1)->view.singly_until_mono_ns > s->core.now.mono_ns);
+    assert_false(path_of(s, 0)->view.singly_until_mono_ns > s->core.now.mono_ns);
     end(s);
 }
 
@@ -586,7 +586,7 @@ static void a_refusal_blames_nobody(void **state)
         one_is_answered(s);
         assert_int_equal(out(s, ZKL_REQ_DELETE), 2);
         for (int path = 0; path < 3; path++)
-            assert_true(views[path].singly_until_mono_ns == 0);
+            assert_true(path_of(s, path)->view.singly_until_mono_ns == 0);
         end(s);
     }
 }
@@ -676,7 +676,7 @@ static void what_becomes_known_late_is_nobodys_neighbour(void **state)
     assert_int_not_equal(state_of(s, third), ZKL_CONTENDER_WAITING);
     script_statted(s, SCRIPT_SESSION, 500);
     assert_int_equal(state_of(s, numbers[0]), ZKL_CONTENDER_HOLDING);
-    unlisted[0].row =
+    path_of(s, 0)->unlisted.row =
         s->core.unlisted_from; /* as if all had been in a row: the number must decide */
     int fourth = lock(s, 0);
     script_created(s, NEXT + 2);
@@ -799,9 +799,9 @@ static void a_look_at_the_path_does_not_forgive(void **state)
     (void)state;
     int held = hold_at(s, 0);
     int64_t until = s->core.now.mono_ns + 1000;
-    views[0].singly_until_mono_ns = until;
+    path_of(s, 0)->view.singly_until_mono_ns = until;
     zkl_batch_look_at(&s->core, script_contender(s, held), &(struct zkl_reply){.czxid = 5});
-    assert_int_equal(views[0].singly_until_mono_ns, until);
+    assert_int_equal(path_of(s, 0)->view.singly_until_mono_ns, until);
     end(s);
 }
 
@@ -884,7 +884,7 @@ static void other_kinds_find_nothing_of_ours(void **state)
         struct script *s = posted_unlock_waits(1);
         struct zkl_lock_request lock_request = kinds[i];
         script_forget(s);
-        lock_request.lock_path = "/p0"; /* and no record of the path */
+        lock_request.path = script_path(s, "/p0"); /* and no record of the path */
         script_acquire(s, lock_request);
         assert_int_equal(s->core.group_commit.held, 0);
         const char *deleted = strstr(s->text, "> delete /p0/"),

@@ -15,20 +15,23 @@
 static struct zkl_group group;
 static struct zkl_group_member members[MEMBERS];
 
-static struct zkl_unlisted_grant *unlisted; /* of their paths; NULL: none is given */
+static const char *const roots[MEMBERS] = {"/a", "/b", "/c"};
+static bool unlisted; /* they may be granted by their numbers */
 
-/* The script's first contenders, at /a, /b, ...; views of these paths, or NULL. */
-static void begin_with_views(struct script *s, size_t count, struct zkl_children_view *views)
+static struct zkl_path *path_of(struct script *s, size_t i)
 {
-    static const char *const roots[MEMBERS] = {"/a", "/b", "/c"};
+    return script_path(s, roots[i]);
+}
+
+/* The script's first contenders, at /a, /b, ...; views: of these paths. */
+static void begin_with(struct script *s, size_t count, bool views)
+{
     group = (struct zkl_group){.count = count, .members = members};
     for (size_t i = 0; i < count; i++) {
-        members[i] =
-            (struct zkl_group_member){.contender = &s->contenders[i],
-                                      .lock_request = {.lock_path = roots[i],
-                                                       .data = "us",
-                                                       .view = views ? &views[i] : NULL,
-                                                       .unlisted = unlisted ? &unlisted[i] : NULL}};
+        members[i] = (struct zkl_group_member){
+            .contender = &s->contenders[i],
+            .lock_request = {
+                .path = path_of(s, i), .data = "us", .views = views, .unlisted = unlisted}};
         s->live[i] = true;
     }
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
@@ -36,7 +39,7 @@ static void begin_with_views(struct script *s, size_t count, struct zkl_children
 
 static void begin(struct script *s, size_t count)
 {
-    begin_with_views(s, count, NULL);
+    begin_with(s, count, false);
 }
 
 /* The names of the first two nodes, with these digits. */
@@ -123,9 +126,8 @@ static void a_lost_zxid_makes_the_lists_worthless(void **state)
 static void a_list_of_ones_own_is_not_the_others(void **state)
 {
     struct script *s = script_connected();
-    struct zkl_children_view seen[MEMBERS] = {0};
     (void)state;
-    begin_with_views(s, MEMBERS, seen);
+    begin_with(s, MEMBERS, true);
     s->core.opcodes[ZKL_OPCODE_CREATE2].unknown = true;
     script_down(s);
     script_up(s, SCRIPT_SESSION);
@@ -137,7 +139,7 @@ static void a_list_of_ones_own_is_not_the_others(void **state)
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
     script_statted(s, SCRIPT_SESSION, 100);
-    seen[1] = (struct zkl_children_view){.link = s->core.link, .calm = true};
+    path_of(s, 1)->view = (struct zkl_children_view){.link = s->core.link, .calm = true};
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
     assert_true(script_has(s, "  > list /b\n"));
@@ -195,19 +197,14 @@ static struct script *holding_two(int64_t lease_ns)
 
 /* --- the zxid from a list ------------------------------------------------- */
 
-/* Of /a and /b. */
-static struct zkl_children_view views[2];
-static struct zkl_unlisted_grant paths[2];
-
 /* Two are being made, and their lists are out: at /a no other client had changed anything, ten
  * changes ago, and we one thing since. */
 static struct script *making_two_at_calm_paths(void)
 {
     struct script *s = script_connected();
-    views[0] = (struct zkl_children_view){
+    path_of(s, 0)->view = (struct zkl_children_view){
         .link = s->core.link, .czxid = 5, .cversion = 10, .own = 1, .calm = true};
-    views[1] = (struct zkl_children_view){0};
-    begin_with_views(s, 2, views);
+    begin_with(s, 2, true);
     assert_true(script_has(s, "  > create all /a/G1- /b/G2-\n  > list /a\n  > list /b\n"));
     script_forget(s);
     return s;
@@ -272,7 +269,7 @@ static void make_two(struct script *s, const char *first, const char *second, in
 {
     char names[2][ZKL_NODE_NAME_MAX + 1];
     const char *const made[] = {names[0], names[1]};
-    begin_with_views(s, 2, views);
+    begin_with(s, 2, true);
     bool listed = script_has(s, "  > list /b\n");
     name_two(s, names, first, second);
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
@@ -300,11 +297,9 @@ static struct script *two_alone(void)
 {
     struct script *s = script_connected();
     s->core.unlisted_from = 1;
-    memset(views, 0, sizeof views);
-    memset(paths, 0, sizeof paths);
-    views[0] = (struct zkl_children_view){
+    path_of(s, 0)->view = (struct zkl_children_view){
         .link = s->core.link, .czxid = 5, .cversion = 10, .own = 1, .calm = true};
-    unlisted = paths;
+    unlisted = true;
     make_two(s, "0000000001", "0000000001", 12);
     unmake_two(s);
     make_two(s, "0000000002", "0000000002", 14);
@@ -318,10 +313,10 @@ static struct script *two_alone(void)
 static void end_two(struct script *s)
 {
     for (int i = 0; i < 2; i++) {
-        zkl_unlisted_end(&s->core, s->core.now, &unlisted[i]);
+        zkl_unlisted_end(&s->core, s->core.now, &path_of(s, i)->unlisted);
         script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     }
-    unlisted = NULL;
+    unlisted = false;
     script_free(s);
 }
 
@@ -369,7 +364,7 @@ static void a_list_that_nobody_sends_is_not_shared(void **state)
     group = (struct zkl_group){.count = 2, .members = members};
     for (int i = 0; i < 2; i++) {
         members[i].lock_request = (struct zkl_lock_request){
-            .lock_path = "/a", .data = "us", .unlisted = i == 0 ? &paths[0] : NULL};
+            .path = script_path(s, "/a"), .data = "us", .unlisted = i == 0};
         s->live[i] = true;
     }
     members[1].lock_request.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};

@@ -137,8 +137,8 @@ static void nothing_is_sent_between_two_sessions(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    script_acquire(
-        s, (struct zkl_lock_request){.lock_path = "/r", .lease_ns = 8900 * INT64_C(1000000)});
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, "/r"),
+                                                .lease_ns = 8900 * INT64_C(1000000)});
     script_created(s, 7);
     script_listed(s, "1:7");
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/q"});
@@ -730,8 +730,8 @@ static void a_lease_ends_without_a_proof(void **state)
 {
     struct script *s = script_elsewhere();
     (void)state;
-    script_acquire(
-        s, (struct zkl_lock_request){.lock_path = "/r", .lease_ns = 200 * INT64_C(1000000)});
+    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, "/r"),
+                                                .lease_ns = 200 * INT64_C(1000000)});
     script_created(s, 7);
     script_listed(s, "1:7");
     script_forget(s);

@@ -66,7 +66,7 @@ static enum zkl_local_queue_answer ask(int owner, bool try_only, bool ahead)
     owners[owner] = (struct zkl_local_waiter){
         .contender = &s->contenders[owner - 1],
         .lock_request = {
-            .lock_path = "/r", .data = "owner", .try_only = try_only, .retained = true}};
+            .path = script_path(s, "/r"), .data = "owner", .try_only = try_only, .retained = true}};
     return zkl_local_queue_join(&s->core, now(), &local_queue, &owners[owner], ahead);
 }
 

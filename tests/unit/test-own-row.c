@@ -64,8 +64,8 @@ static void end(struct script *s)
         else if (s->live[i - 1])
             script_stop(s, i, ZKL_ECANCELED);
     }
-    assert_int_equal(s->unlisted.live_count, 0);
-    assert_null(s->unlisted.last);
+    assert_int_equal(script_path(s, "/r")->unlisted.live_count, 0);
+    assert_null(script_path(s, "/r")->unlisted.last);
     script_free(s);
 }
 
@@ -233,7 +233,7 @@ static void a_new_link_lists(void **state)
     assert_true(script_has(s, "  > list /r\n"));
     script_created(s, 4);
     assert_int_equal(state_of(s, 4), ZKL_CONTENDER_QUEUEING);
-    assert_int_equal(s->unlisted.row, 0);
+    assert_int_equal(script_path(s, "/r")->unlisted.row, 0);
     end(s);
 
     s = row();
@@ -326,7 +326,7 @@ static void others_list(void **state)
 
     s = row();
     struct zkl_lock_request request = {
-        .lock_path = "/r", .data = "us", .unlisted = &s->unlisted, .try_only = true};
+        .path = script_path(s, "/r"), .data = "us", .unlisted = true, .try_only = true};
     s->live[3] = true;
     zkl_core_acquire(&s->core, s->core.now, &s->contenders[3], &request);
     script_listed(s, "");

@@ -36,8 +36,8 @@ static void begin_some(struct script *s, int number, size_t count)
         members[i] = &s->contenders[i];
         s->live[i] = true;
     }
-    permits = (struct zkl_permits){.gate_lock_path = "/s/locks",
-                                   .lock_request = {.lock_path = "/s/leases",
+    permits = (struct zkl_permits){.gate_path = script_path(s, "/s/locks"),
+                                   .lock_request = {.path = script_path(s, "/s/leases"),
                                                     .data = "us",
                                                     .naming.role = ZKL_ROLE_PERMIT,
                                                     .quota.view = &view},

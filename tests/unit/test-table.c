@@ -361,11 +361,10 @@ static void walk_one(struct walk *w)
 static void random_events_respect_the_table(void **state)
 {
     (void)state;
+    struct zkl_path path = {.text = "/a/b", .length = 4};
     for (seed = 1; seed <= ROUNDS; seed++) {
         struct walk w = {.prng.state = seed,
-                         .m = {.state = ZKL_CONTENDER_NEW,
-                               .lock_request.lock_path = "/a/b",
-                               .lock_path_length = 4}};
+                         .m = {.state = ZKL_CONTENDER_NEW, .lock_request.path = &path}};
         w.connected = !fake_chance(&w.prng, 5);
         w.m.lock_request.try_only = fake_chance(&w.prng, 4);
         w.m.lock_request.try_sync = fake_chance(&w.prng, 2);

@@ -70,7 +70,7 @@ static void end(struct script *s)
         else if (s->live[i - 1])
             script_stop(s, i, ZKL_ECANCELED);
     }
-    assert_int_equal(s->unlisted.live_count, 0);
+    assert_int_equal(script_path(s, "/r")->unlisted.live_count, 0);
     script_free(s);
 }
 
@@ -217,7 +217,7 @@ static void another_watch_is_none(void **state)
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* a new one */
     script_stop(s, 4, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(s->unlisted.next_number, 4);
+    assert_int_equal(script_path(s, "/r")->unlisted.next_number, 4);
     script_lock_unlisted(s, "/r");
     script_created(s, 4); /* of a path made anew in between */
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
@@ -268,13 +268,13 @@ static void only_an_unlock_vouches(void **state)
     script_created(s, 4);
     script_unlock(s, 4);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
-    assert_int_equal(s->unlisted.next_number, 4);
+    assert_int_equal(script_path(s, "/r")->unlisted.next_number, 4);
     script_lock_unlisted(s, "/r");
     script_created(s, 5);
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
     script_stop(s, 5, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(s->unlisted.next_number, 4);
+    assert_int_equal(script_path(s, "/r")->unlisted.next_number, 4);
     end(s);
 }
 
@@ -321,11 +321,11 @@ static void a_path_given_up_is_watched_no_more(void **state)
 {
     struct script *s = alone();
     (void)state;
-    zkl_unlisted_end(&s->core, s->core.now, &s->unlisted);
+    zkl_unlisted_end(&s->core, s->core.now, &script_path(s, "/r")->unlisted);
     script_expect(s, "  > unwatch /r\n");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     assert_int_equal(s->core.watch_bytes, 0);
-    zkl_unlisted_end(&s->core, s->core.now, &s->unlisted);
+    zkl_unlisted_end(&s->core, s->core.now, &script_path(s, "/r")->unlisted);
     script_expect(s, "");
     end(s);
 }
