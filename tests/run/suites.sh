@@ -284,7 +284,7 @@ cross() # [options]
 # Other releases, each in a folder that tests/distros/release.sh makes.
 distros() # [--long] [RELEASE...]
 {
-    of='unit cluster interop' releases=trixie
+    of='quick interop' releases=trixie
     if [ "${1:-}" = --long ]; then
         export ZKL_TEST_LONG=1
         of='compilers house unit sim explore lib cluster tool fault window curator interop chaos' releases='bookworm trixie sid'
