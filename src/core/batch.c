@@ -12,7 +12,6 @@
 
 #include "unlisted_grant.h"
 #include "due.h"
-#include "pending.h"
 #include "requests.h"
 #include "list_coalescing.h"
 
@@ -228,6 +227,18 @@ void zkl_batch_forget_lists(struct zkl_core *core, struct zkl_batch *batch)
     }
 }
 
+static void leaves(struct zkl_core *core, struct zkl_contender *c)
+{
+    c->delete_sent = true;
+    zkl_unlisted_leaves(core, c);
+}
+
+void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
+{
+    leaves(core, c);
+    zkl_core_send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
+}
+
 /* The paths of those to be deleted, which leave. */
 static void put_deletes(struct zkl_core *core, struct zkl_batch *batch,
                         char (*paths)[ZKL_NODE_PATH_MAX + 1])
@@ -235,8 +246,7 @@ static void put_deletes(struct zkl_core *core, struct zkl_batch *batch,
     for (size_t i = 0; i < batch->gone_count; i++) {
         struct zkl_contender *c = batch->gone[i];
         zkl_core_node_path(c, c->machine.node, paths[i]);
-        c->delete_sent = true;
-        zkl_unlisted_leaves(core, c);
+        leaves(core, c);
     }
 }
 

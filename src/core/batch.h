@@ -63,6 +63,8 @@ void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender);
 bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
 bool zkl_batch_list(struct zkl_contender *contender);
 bool zkl_batch_delete(struct zkl_contender *contender);
+/* Singly. */
+void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *contender);
 /* A member changed: check the batch when the event is over. */
 void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 /* When the event is over: send what the members asked for, if all have that still will. */

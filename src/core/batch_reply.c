@@ -11,7 +11,7 @@
 #include "unlisted_grant.h"
 #include "batch.h"
 #include "feed.h"
-#include "pending.h"
+#include "requests.h"
 
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
 {

@@ -27,7 +27,7 @@
 #include "link.h"
 #include "opcode.h"
 #include "timers.h"
-#include "pending.h"
+#include "requests.h"
 #include "permits.h"
 #include "query.h"
 #include "list_coalescing.h"

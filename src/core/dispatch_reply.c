@@ -14,7 +14,7 @@
 #include "feed.h"
 #include "heartbeat.h"
 #include "leftovers.h"
-#include "pending.h"
+#include "requests.h"
 #include "permits.h"
 #include "query.h"
 #include "list_coalescing.h"

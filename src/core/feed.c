@@ -24,7 +24,7 @@
 #include "opcode.h"
 #include "leftovers.h"
 #include "timers.h"
-#include "pending.h"
+#include "requests.h"
 #include "list_coalescing.h"
 #include "watch.h"
 

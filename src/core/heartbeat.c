@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "feed.h"
-#include "pending.h"
+#include "requests.h"
 
 #define MS INT64_C(1000000)
 

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pending.h"
 #include "requests.h"
 
 #define MS INT64_C(1000000)

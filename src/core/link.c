@@ -7,7 +7,7 @@
 
 #include "feed.h"
 #include "leftovers.h"
-#include "pending.h"
+#include "requests.h"
 #include "query.h"
 #include "list_coalescing.h"
 #include "watch.h"

@@ -2,7 +2,7 @@
  *
  * What the server at the other end does not know: the requests that it hung up on or refused, and
  * the operations that replace them. The core keeps what it learned: a session that such a server
- * ends says nothing new. With the client's mutex. feed.c and pending.c ask before they send; core.c
+ * ends says nothing new. With the client's mutex. feed.c and requests.c ask before they send; core.c
  * reports links that broke. */
 #include "opcode.h"
 

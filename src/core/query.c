@@ -7,7 +7,7 @@
  * file. */
 #include "query.h"
 
-#include "pending.h"
+#include "requests.h"
 #include "watch.h"
 
 static void park(struct zkl_core *core, struct zkl_query *q)

@@ -1,17 +1,152 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds the requests of contenders and passes them to pending.c. Only this file gives a node its
- * name: a new GUID for each create. feed.c calls it for a single contender, batch.c and
- * list_coalescing.c for several. It never feeds a contender: a request that could not be sent is
- * answered when the event is over. */
+ * Requests, from what is asked to what is awaited. A request goes out with a number, under which its
+ * sender's slot is found again by the answer; one that the port refuses is answered when the event
+ * is over, as nothing here feeds a contender. Below that what a contender sends for itself is built:
+ * paths, data, and its node's name, for which each create has a new GUID. With the client's mutex.
+ * All files of the core that send use this one: feed.c for a single contender, batch.c and
+ * list_coalescing.c for several. */
 #include "requests.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unlisted_grant.h"
-#include "pending.h"
+#include "opcode.h"
+
+/* --- what is awaited ------------------------------------------------------ */
+
+static struct zkl_pending **bucket(struct zkl_core *core, uint64_t id)
+{
+    return &core->pending[id % ZKL_PENDING_BUCKETS];
+}
+
+void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zkl_request_kind kind,
+                        enum zkl_answer refusal)
+{
+    zkl_pending_forget(core, slot);
+    slot->id = ++core->last_id;
+    slot->kind = kind;
+    slot->refusal = refusal;
+    slot->next = core->refused;
+    core->refused = slot;
+}
+
+/* Nodes that are made are this session's own, and so are those that a heartbeat checks: the leader
+ * does neither for a session that has ended. Where the barrier of a search is a check, it is the
+ * lock path's. */
+static bool is_proof(const struct zkl_pending *slot)
+{
+    return slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_CREATE_ALL ||
+           slot->awaiter == ZKL_AWAITER_HEARTBEAT;
+}
+
+/* Nothing is known here of a read lock's create under its owner's write lock: it is one, too. */
+static unsigned writes_of(const struct zkl_request *request)
+{
+    switch ((int)request->kind) {
+    case ZKL_REQ_CREATE:
+    case ZKL_REQ_DELETE:
+        return 1;
+    case ZKL_REQ_CREATE_ALL:
+    case ZKL_REQ_DELETE_ALL:
+        return (unsigned)request->check_count;
+    default:
+        return 0;
+    }
+}
+
+/* A removal of watches can be answered by libzookeeper itself, and a renewal is several
+ * requests. */
+static struct zkl_stamp stamp(struct zkl_core *core, const struct zkl_pending *slot)
+{
+    if (slot->kind == ZKL_REQ_UNWATCH || slot->kind == ZKL_REQ_RENEW)
+        return (struct zkl_stamp){0};
+    return zkl_proof_stamp(&core->session.proof, core->now.boot_ns, is_proof(slot));
+}
+
+void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zkl_request *request)
+{
+    zkl_pending_forget(core, slot);
+    slot->id = request->id = ++core->last_id;
+    slot->kind = request->kind;
+    slot->opcode = zkl_opcode_choose(core, request);
+    slot->sent_boot_ns = core->now.boot_ns;
+    request->stamp = stamp(core, slot);
+    bool goes = zkl_core_connected(core) || slot->kind == ZKL_REQ_KEEPALIVE;
+    enum zkl_answer refusal = goes ? core->port->send(core->port, request) : ZKL_ANSWER_LINK;
+    if (refusal != ZKL_ANSWER_OK) {
+        slot->id = 0;
+        zkl_pending_refuse(core, slot, request->kind, refusal);
+        return;
+    }
+    core->last_send_mono_ns = core->now.mono_ns;
+    core->sent[request->kind]++;
+    slot->writes = writes_of(request);
+    core->group_commit.under_way += slot->writes;
+    struct zkl_pending **head = bucket(core, slot->id);
+    slot->next = *head;
+    *head = slot;
+    core->pending_count++;
+}
+
+static bool unlink_from(struct zkl_pending **at, struct zkl_pending *slot)
+{
+    for (; *at; at = &(*at)->next) {
+        if (*at == slot) {
+            *at = slot->next;
+            slot->id = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+void zkl_pending_forget(struct zkl_core *core, struct zkl_pending *slot)
+{
+    if (slot->id == 0)
+        return;
+    core->group_commit.under_way -= slot->writes;
+    core->group_commit.answered |= slot->writes > 0;
+    slot->writes = 0;
+    if (unlink_from(bucket(core, slot->id), slot))
+        core->pending_count--;
+    else
+        unlink_from(&core->refused, slot);
+    assert(slot->id == 0);
+}
+
+struct zkl_pending *zkl_pending_take(struct zkl_core *core, uint64_t id)
+{
+    struct zkl_pending *slot = *bucket(core, id);
+    while (slot && slot->id != id)
+        slot = slot->next;
+    if (slot)
+        zkl_pending_forget(core, slot);
+    return slot;
+}
+
+struct zkl_pending *zkl_pending_take_refused(struct zkl_core *core, enum zkl_answer *answer)
+{
+    struct zkl_pending *slot = core->refused;
+    if (slot) {
+        *answer = slot->refusal;
+        zkl_pending_forget(core, slot);
+    }
+    return slot;
+}
+
+void zkl_pending_clear(struct zkl_core *core)
+{
+    assert(!core->refused); /* those are answered before the step that refused them is over */
+    for (size_t i = 0; i < ZKL_PENDING_BUCKETS; i++) {
+        while (core->pending[i])
+            zkl_pending_forget(core, core->pending[i]);
+    }
+}
+
+/* --- what a contender sends ----------------------------------------------- */
 
 static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
                      struct zkl_request request)
@@ -127,13 +262,6 @@ void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot
     char path[ZKL_NODE_PATH_MAX + 1];
     zkl_core_node_path(c, c->machine.node, path);
     send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = path});
-}
-
-void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
-{
-    zkl_unlisted_leaves(core, c);
-    c->delete_sent = true;
-    zkl_core_send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
 }
 
 char *zkl_core_child_path(const struct zkl_contender *c, const char *name,

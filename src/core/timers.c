@@ -10,7 +10,7 @@
 #include "heartbeat.h"
 #include "leftovers.h"
 #include "link.h"
-#include "pending.h"
+#include "requests.h"
 #include "query.h"
 #include "local_queue.h"
 #include "read_cache.h"

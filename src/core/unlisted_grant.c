@@ -2,9 +2,9 @@
  *
  * Places without a list: what a client knows of a path at which it locks and no other client comes
  * between, and whether its next number makes it the first, or puts it just behind another node of
- * its own. unlisted_grant.h says why that is sure. The record belongs to the path's record of
- * src/api. With the client's mutex; batch.c, requests.c and feed.c ask before a create,
- * dispatch_reply.c and batch_reply.c report answers. */
+ * its own. unlisted_grant.h says why that is sure. The record is the path's. With the
+ * client's mutex; batch.c and feed.c ask before a create, dispatch_reply.c and batch_reply.c report
+ * answers. */
 #include "unlisted_grant.h"
 
 #include "watch.h"

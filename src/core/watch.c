@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "opcode.h"
-#include "pending.h"
+#include "requests.h"
 
 static size_t hash(const char *path, enum zkl_watch_type type)
 {
