@@ -4,6 +4,7 @@
 Each belief is a section "### B1" with its lines "Read in", "Tests", "If false" and, where the simulation can turn it off,
 "Switch". Each test is FOLDER/FILE, with or without the names of functions in it; each switch of tests/sim/touches.c stands
 in some section, and no other does. No two sections have one number."""
+import functools
 import pathlib
 import re
 import sys
@@ -16,6 +17,11 @@ QUOTED = re.compile(r'`([a-z_0-9]+)`')
 SWITCH = re.compile(r'`([a-z-]+)`')
 
 
+@functools.lru_cache(maxsize=None)
+def words(folder):
+    return set(re.findall(r'\b\w+\b', ''.join(path.read_text(encoding='utf-8') for path in folder.glob('*.c'))))
+
+
 def missing_tests(root, cell):
     """Of "folder/file: `function`, `function`; folder/file ..." what is not there."""
     for part in cell.split(';'):
@@ -26,8 +32,7 @@ def missing_tests(root, cell):
         if not source.exists():
             yield f'{named[0]} is no test'
             continue
-        text = ''.join(p.read_text(encoding='utf-8') for p in source.parent.glob('*.c'))
-        yield from (f'{named[0]} has no {name}' for name in QUOTED.findall(part) if not re.search(rf'\b{name}\b', text))
+        yield from (f'{named[0]} has no {name}' for name in QUOTED.findall(part) if name not in words(source.parent))
 
 
 def main(root):

@@ -5,6 +5,8 @@ Goal: the lists of docs/failure-modes*.md are what the tests say of themselves. 
 the modes; a test names those that it shows in the comment before it ("Modes: F1, F3."), and must be one that is run. The
 lists are made of both and compared with those between the two marks in the pages; --write puts them there. The tests
 that docs/guarantees-tests.md names for the promises are there as well."""
+import collections
+import functools
 import pathlib
 import re
 import sys
@@ -36,6 +38,7 @@ def read_modes(text, problems):
     return modes
 
 
+@functools.lru_cache(maxsize=None)
 class Folder:
     """The sources of one folder below tests/, and what of them is run."""
 
@@ -47,6 +50,7 @@ class Folder:
         # In the lists of cmocka's tests, and in macros that are parts of such lists.
         lists = re.findall(r'\bstruct CMUnitTest \w+\[\] = \{(.*?)\};', self.text, re.DOTALL)
         lists += re.findall(r'^#define \w+TESTS\b((?:.*\\\n)*.*)', self.text, re.MULTILINE)
+        self.words = collections.Counter(re.findall(r'\b\w+\b', self.text))
         self.listed = set(re.findall(r'\w+\((\w+)\)', '\n'.join(lists)))
 
     def is_built(self, path):
@@ -57,7 +61,7 @@ class Folder:
         """A test of cmocka is in a list; what checks in another program is called from somewhere."""
         if 'void **state' in head:
             return function in self.listed
-        return len(re.findall(rf'\b{function}\b', self.text)) > 1
+        return self.words[function] > 1
 
     def tags(self, problems):
         """(mode, file, function) of each."""

@@ -58,7 +58,8 @@ ASKED = r'\bwho holds(?: \w+){0,2},? (?:and )?who waits\b'
 
 
 def places(habit, text):
-    text = re.sub(ASKED, lambda found: '_' * len(found[0]), text, flags=re.IGNORECASE)
+    if habit == 'who':
+        text = re.sub(ASKED, lambda found: '_' * len(found[0]), text, flags=re.IGNORECASE)
     for found in re.finditer(HABITS[habit], text, 0 if habit in CASE_COUNTS else re.IGNORECASE):
         last = re.search(r'(\w+),? $', text[max(0, found.start() - 40):found.start()])
         if habit != 'who' or not last or last[1].lower() not in BEFORE_WHO.split():
