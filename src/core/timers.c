@@ -228,15 +228,17 @@ void zkl_timers_timer(struct zkl_core *core)
 
 int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
 {
-    int64_t at =
-        earlier(zkl_heartbeat_next(core, now), earlier(keepalive_at(core), retry_at(core)));
-    at = earlier(at, earlier(core->put_off_mono_ns,
-                             earlier(core->local_queues_mono_ns, core->again_mono_ns)));
-    at = earlier(at, earlier(core->caches_mono_ns,
-                             earlier(leader_check_at(core), zkl_leftovers_next(core))));
-    if (core->lease_boot != INT64_MAX)
-        at = earlier(at, zkl_time_mono(now, core->lease_boot));
+    int64_t window_boot = INT64_MAX;
     if (core->counts[ZKL_COUNT_WINDOW_LIMITED] > 0)
-        at = earlier(at, zkl_time_mono(now, zkl_session_window_end(&core->session)));
+        window_boot = zkl_session_window_end(&core->session);
+    int64_t first_boot = earlier(core->lease_boot, window_boot);
+    const int64_t moments[] = {
+        zkl_heartbeat_next(core, now), keepalive_at(core),         retry_at(core),
+        leader_check_at(core),         zkl_leftovers_next(core),   core->put_off_mono_ns,
+        core->again_mono_ns,           core->local_queues_mono_ns, core->caches_mono_ns,
+    };
+    int64_t at = first_boot == INT64_MAX ? INT64_MAX : zkl_time_mono(now, first_boot);
+    for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
+        at = moments[i] < at ? moments[i] : at;
     return at;
 }
