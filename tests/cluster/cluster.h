@@ -9,6 +9,7 @@
 #include <zklock/zklock.h>
 
 #include "check.h"
+#include "closed.h"
 #include "fourlw.h"
 #include "length.h"
 #include "wire.h"

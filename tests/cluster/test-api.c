@@ -322,8 +322,9 @@ static void a_closed_client_says_so(void **state)
 
     (void)state;
     check_ok(zkl_mutex_lock(held));
-    check_ok(zkl_client_close(client, WAIT_MS));
-    check_ok(zkl_client_close(client, WAIT_MS));
+    int rc;
+    check_closed(rc = zkl_client_close(client, WAIT_MS));
+    check_num(zkl_client_close(client, WAIT_MS), ==, rc);
     check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CLOSED);
     check_fails(zkl_mutex_new(&other, client, "/x", NULL), ZKL_ECLOSED, "zkl_mutex_new");
     check_fails(zkl_mutex_lock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");

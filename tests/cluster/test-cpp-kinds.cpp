@@ -170,7 +170,7 @@ static void a_permit_outlives_its_hold(void **)
     }
     check_true(zkl::last_unlock() == ZKL_ELOST);
     zkl::permit permit = semaphore.acquire();
-    check_true(!client.close(WAIT_MS * 1ms));
+    check_closed(client.close(WAIT_MS * 1ms).value());
     check_true(permit.release() == ZKL_ELOST && !permit);
     check_num(thrown_by([&] { (void)semaphore.try_acquire(); }), ==, ZKL_ECLOSED);
 }

@@ -357,7 +357,7 @@ static void a_condition_is_true_only_if_held(void **state)
     check_true(!zkl_mutex_still_held(b.mutex, -1));
     check_true(strlen(zkl_error_detail()) > 0);
     check_true(!zkl_mutex_revoke_requested(b.mutex));
-    check_ok(zkl_client_close(b.client, WAIT_MS));
+    check_closed(zkl_client_close(b.client, WAIT_MS));
     check_true(!zkl_mutex_still_held(b.mutex, 0));
     check_num(zkl_mutex_window_ms(b.mutex), ==, 0);
     check_num(zkl_mutex_check(b.mutex, 0), ==, ZKL_ELOST);

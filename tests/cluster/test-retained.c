@@ -199,7 +199,7 @@ static void it_ends_with_its_handle(void **state)
     check_ok(zkl_mutex_free(mutex));
     check_wait(cluster_children(path) <= 0, WAIT_MS);
     check_num(cluster_children(closed), ==, 1);
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_wait(cluster_children(closed) <= 0, WAIT_MS);
     check_num(zkl_mutex_lock(other), ==, ZKL_ECLOSED);
     cluster_free(client, other);

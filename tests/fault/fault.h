@@ -7,6 +7,7 @@
 #define ZKFAULT_FAULT_H
 
 #include "check.h"
+#include "closed.h"
 #include "completion.h"
 #include "fourlw.h"
 #include "length.h"

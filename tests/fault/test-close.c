@@ -337,7 +337,7 @@ static void close_with_fifty_waiters(void **state)
     check_wait(flw_session_watches(zks_host(), zks_port(server, 0), last_session) ==
                    WAITERS + PATHS,
                WAIT_MS);
-    check_ok(zkl_client_close(b->client, WAIT_MS));
+    check_closed(zkl_client_close(b->client, WAIT_MS));
     for (int i = 0; i < WAITERS; i++) {
         check_num(actor_end(a[i], SOON_MS), ==, ZKL_ECLOSED);
         actor_free(a[i]);
@@ -402,7 +402,7 @@ static void close_in_the_middle_of_work(void **state)
         }
         check_wait(u[0].cycles + u[1].cycles >= round % 5, WAIT_MS);
         check_ok(pthread_create(&closer, NULL, close_it, b->client));
-        check_ok(zkl_client_close(b->client, WAIT_MS));
+        check_closed(zkl_client_close(b->client, WAIT_MS));
         pthread_join(closer, &rc);
         check_num((intptr_t)rc, ==, 0);
         for (int i = 0; i < USERS; i++) {

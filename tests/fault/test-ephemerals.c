@@ -231,7 +231,7 @@ static void one_byte_too_many_ends_a_server(void **state)
     start_servers(1, MAX_BUFFER);
     struct crowd *c = open_crowd(zks_connect_string(server), INT64_MAX);
     own(c, EDGE + 1);
-    check_ok(zkl_client_close(c->client, WAIT_MS));
+    check_closed(zkl_client_close(c->client, WAIT_MS));
     free_crowd(c);
     restart_all();
     check_wait(!runs(0), ZKS_READY_MS);
@@ -267,7 +267,7 @@ static void close_at_the_edge(void)
     struct crowd *c = open_crowd(zks_connect_string(server), EDGE);
     own(c, EDGE);
     check_num(lock_one(c, 20), ==, ZKL_EFULL);
-    check_ok(zkl_client_close(c->client, WAIT_MS));
+    check_closed(zkl_client_close(c->client, WAIT_MS));
     free_crowd(c);
 }
 
@@ -323,7 +323,7 @@ static void the_usual_bound_is_below_the_usual_edge(void **state)
     check_num(rc, ==, ZKL_EFULL);
     check_true(strstr(zkl_error_detail(), "exceed 1000000 bytes") != NULL);
     check_num(c->count, ==, 1000000 / (LONGEST + NODE_MORE));
-    check_ok(zkl_client_close(c->client, WAIT_MS));
+    check_closed(zkl_client_close(c->client, WAIT_MS));
     free_crowd(c);
     check_starts_again();
 }

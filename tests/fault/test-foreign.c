@@ -129,9 +129,9 @@ static void locks_of_a_foreign_server(unsigned ops, bool says_so)
     actor_free(other);
     check_ok(zkl_mutex_free(mutex));
     check_ok(zkl_mutex_free(rival));
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     zkl_client_free(client);
-    check_ok(zkl_client_close(direct, WAIT_MS));
+    check_closed(zkl_client_close(direct, WAIT_MS));
     zkl_client_free(direct);
     proxy_stop(proxy);
     wire_delete_tree(wire, "/foreign");
@@ -494,9 +494,9 @@ static void a_dead_self_blocks_nobody(void **state)
     actor_free(d.other);
     check_ok(zkl_mutex_free(d.mutex));
     check_ok(zkl_mutex_free(d.rival));
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     zkl_client_free(client);
-    check_ok(zkl_client_close(direct, WAIT_MS));
+    check_closed(zkl_client_close(direct, WAIT_MS));
     zkl_client_free(direct);
     proxy_stop(d.proxy);
     wire_delete_tree(d.wire, "/foreign-dead");
@@ -572,7 +572,7 @@ static void end_elsewhere(struct elsewhere *e)
     check_ok(zkl_rwlock_free(e->rwlock));
     check_ok(zkl_mutex_free(e->kept));
     check_ok(zkl_mutex_free(e->mutex));
-    check_ok(zkl_client_close(e->client, WAIT_MS));
+    check_closed(zkl_client_close(e->client, WAIT_MS));
     zkl_client_free(e->client);
     proxy_stop(e->proxy);
     struct wire *wire = fault_wire();

@@ -106,7 +106,7 @@ static void end(struct takers *all)
         fault_check_rest(all->client, w, all->one[i].path, WAIT_MS);
         check_ok(zkl_mutex_free(all->one[i].mutex));
     }
-    check_ok(zkl_client_close(all->client, WAIT_MS));
+    check_closed(zkl_client_close(all->client, WAIT_MS));
     zkl_client_free(all->client);
     wire_close(w);
 }

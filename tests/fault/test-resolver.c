@@ -591,7 +591,7 @@ static void other_servers_are_refused(void **state)
     check_ok(zkl_client_set_servers(below, rooted));
     check_num(zkl_client_set_servers(below, zks_connect_string(server)), ==, ZKL_EINVAL);
     check_true(strstr(zkl_error_detail(), "/app") != NULL);
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_num(zkl_client_set_servers(client, zks_connect_string(server)), ==, ZKL_ECLOSED);
     check_ok(zkl_client_free(client));
     check_ok(zkl_client_free(below));

@@ -32,7 +32,7 @@ static struct user user_at(const char *servers, const char *path)
 static void user_free(struct user *u)
 {
     check_ok(zkl_mutex_free(u->mutex));
-    check_ok(zkl_client_close(u->client, WAIT_MS));
+    check_closed(zkl_client_close(u->client, WAIT_MS));
     zkl_client_free(u->client);
 }
 
@@ -74,7 +74,7 @@ static void two_requests_do(void **state)
     check_num(sent(&u, ZKL_REQ_UNWATCH), ==, 0);
     check_ok(zkl_mutex_free(u.mutex));
     check_wait(sent(&u, ZKL_REQ_UNWATCH) == 1 && fault_calls(u.client) == 0, WAIT_MS);
-    check_ok(zkl_client_close(u.client, WAIT_MS));
+    check_closed(zkl_client_close(u.client, WAIT_MS));
     zkl_client_free(u.client);
     wire_close(w);
 }
