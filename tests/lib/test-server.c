@@ -415,12 +415,12 @@ static int exit_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* Does a server answer at "127.0.0.1:PORT"? */
+/* Does a server answer at "127.0.0.1:PORT"? The port of one that is gone refuses immediately. */
 static bool answers(const char *address)
 {
     const char *colon = strchr(address, ':');
 
-    return colon != NULL && flw_mode(zks_host(), atoi(colon + 1), 500) == FLW_STANDALONE;
+    return colon != NULL && flw_mode(zks_host(), atoi(colon + 1), WAIT_MS) == FLW_STANDALONE;
 }
 
 static void private_passes_the_exit_status_on(void **state)
