@@ -131,6 +131,26 @@ void cycle(struct zkl_mutex *mutex, int n)
     }
 }
 
+void check_try_gets(struct zkl_mutex *mutex, const char *path)
+{
+    enum {
+        WAITS_MS = 200,
+        ALONE_MS = WAITS_MS * 3 / 4 /* lag.h counts no less where nothing else runs */
+    };
+    int64_t start_ms = net_now_ms();
+
+    lag_begin();
+    int rc = zkl_mutex_trylock(mutex);
+    int64_t passed_ms = net_now_ms() - start_ms, counted_ms = lag_end_ms();
+    if (rc == ZKL_EBUSY && passed_ms >= WAITS_MS && counted_ms < ALONE_MS) {
+        check_wait(cluster_children(path) == 0, WAIT_MS);
+        rc = zkl_mutex_trylock(mutex);
+    }
+    if (rc != 0)
+        fail_msg("the try: %d, %lld ms, counted as %lld ms", rc, (long long)passed_ms,
+                 (long long)counted_ms);
+}
+
 struct zkl_client *client_through(struct proxy **proxy, int session_ms)
 {
     struct zkl_client_options options = cluster_options();

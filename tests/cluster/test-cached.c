@@ -200,7 +200,7 @@ static void tries_get_what_nobody_is_in(void **state)
     check_ok(zkl_mutex_lock(b.read));
     check_ok(zkl_mutex_unlock(b.read));
     check_num(cluster_children(path), ==, 2);
-    check_ok(zkl_mutex_trylock(w.write));
+    check_try_gets(w.write, path);
     check_ok(zkl_mutex_unlock(w.write));
     check_num(cluster_children(path), ==, 0);
     keep(&a, path);
