@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log as events: what is in them, what a level leaves out, and what a slow callback misses. */
-#include "cluster.h"
+#include "inside.h"
 
 #include <semaphore.h>
 #include <stdio.h>
@@ -163,7 +163,6 @@ static void levels_leave_out_what_is_usual(void **state)
 
     (void)state;
     struct proxy *proxy = proxy_for(&options);
-    options.session_timeout_ms = 1000;
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
     struct zkl_client *client = cluster_client_with(&options);
@@ -181,6 +180,7 @@ static void levels_leave_out_what_is_usual(void **state)
     check_wait(find(b, before, ZKL_LOG_KIND_HOLD, ZKL_HOLD_HELD) != NULL, WAIT_MS);
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
+    inside_expire(client);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
     check_wait(find(b, before, ZKL_LOG_KIND_HOLD, ZKL_HOLD_LOST) != NULL, WAIT_MS);
