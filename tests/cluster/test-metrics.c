@@ -3,10 +3,12 @@
  * server. */
 #include "inside.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -461,7 +463,7 @@ static void figures_are_what_the_callers_counted(void **state)
     snprintf(servers, sizeof servers, "%s", cluster_servers(zks_connect_string(server)));
     pid_t other = fork(); /* before this process has threads */
     if (other == 0) {
-        alarm(60);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         _exit(run_workload(servers, base, 2) != 0);
     }
     int mine = run_workload(servers, base, 1);
