@@ -312,7 +312,7 @@ static void a_list_longer_than_a_request(void **state)
     for (int i = 0; i < 2; i++)
         crowd_acquire(crowd, "/long");
     check_wait(crowd_waiting(crowd) == 2 && crowd_watches(crowd) == 3, CROWD_MS);
-    check_num(flw_watch_count(zks_host(), zks_port(server, 0), nodes[BEFORE - 1]), ==, 1);
+    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), nodes[BEFORE - 1]) == 1, CROWD_MS);
     check_ok(wire_delete(wire, nodes[BEFORE - 1], -1));
     check_wait(flw_watch_count(zks_host(), zks_port(server, 0), nodes[BEFORE - 2]) == 1, CROWD_MS);
     for (int i = 0; i < BEFORE - 1; i++) {
