@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RAW_SESSION_MS 60000
-
 struct zks *server;
-struct zks_options cluster_server = {.container_check_ms = CONTAINER_CHECK_MS};
+struct zks_options cluster_server = {.container_check_ms = CONTAINER_CHECK_MS,
+                                     .max_session_ms = WIRE_LASTING_MS};
 struct wire *raw;
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -59,7 +58,7 @@ int cluster_raw_open(void **state)
     (void)state;
     if (zks_wait_ready(server, ZKS_READY_MS) != 0)
         return -1;
-    if (wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS) != 0)
+    if (wire_open(&raw, zks_host(), zks_port(server, 0), WIRE_LASTING_MS) != 0)
         return -1;
     return make_chroot();
 }

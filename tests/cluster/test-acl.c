@@ -386,7 +386,7 @@ static void a_watch_without_the_right_to_read(void **state)
 
     (void)state;
     check_ok(wire_auth(raw, "digest", "stranger:strange"));
-    check_ok(wire_open(&w, zks_host(), zks_port(server, 0), SESSION_MS));
+    check_ok(wire_open(&w, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     check_num(wire_exists(w, node, NULL), ==, WIRE_NONODE);
     check_ok(wire_create(raw, node, "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_watch(w, node));

@@ -141,7 +141,7 @@ static void keep_busy(struct zkl_client *client)
  * that looks for empty containers all the time, and many turns. Modes: F29. */
 static void many_turns_while_parents_vanish(void **state)
 {
-    struct zks_options options = {.container_check_ms = 5};
+    struct zks_options options = {.container_check_ms = 5, .max_session_ms = WIRE_LASTING_MS};
     struct zkl_client_options client_options = cluster_options();
     struct wire *own = NULL;
     struct zks *busy = NULL;
@@ -150,7 +150,7 @@ static void many_turns_while_parents_vanish(void **state)
 
     (void)state;
     check_ok(zks_start(&busy, &options, err, sizeof err));
-    check_ok(wire_open(&own, zks_host(), zks_port(busy, 0), 60000));
+    check_ok(wire_open(&own, zks_host(), zks_port(busy, 0), WIRE_LASTING_MS));
     client_options.servers = zks_connect_string(busy);
     struct zkl_client *client = cluster_client_with(&client_options);
     keep_busy(client);
@@ -169,6 +169,7 @@ static void many_turns_while_parents_vanish(void **state)
 static void a_path_that_was_never_used_may_go(void **state)
 {
     struct zks_options options = {.container_check_ms = 50,
+                                  .max_session_ms = WIRE_LASTING_MS,
                                   .jvm_extra = "-Dznode.container.maxNeverUsedIntervalMs=1"};
     struct zkl_client_options client_options = cluster_options();
     struct actor *actor = actor_new();
@@ -178,7 +179,7 @@ static void a_path_that_was_never_used_may_go(void **state)
 
     (void)state;
     check_ok(zks_start(&keen, &options, err, sizeof err));
-    check_ok(wire_open(&own, zks_host(), zks_port(keen, 0), 60000));
+    check_ok(wire_open(&own, zks_host(), zks_port(keen, 0), WIRE_LASTING_MS));
     struct proxy *proxy = proxy_before(keen, 0);
     client_options.servers = proxy_address(proxy);
     struct zkl_client *client = cluster_client_with(&client_options);

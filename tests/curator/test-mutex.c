@@ -36,7 +36,7 @@ static void a_persistent_node_of_a_peer_holds_until_it_is_deleted(void **state)
 
     (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(wire_open(&peer, zks_host(), zks_port(server, 0), SESSION_MS));
+    check_ok(wire_open(&peer, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     snprintf(node, sizeof node, "%s/_c_00000000-0000-4000-8000-000000000000-lock-",
              cluster_at(path));
     check_ok(wire_create(peer, node, "", WIRE_SEQUENTIAL, node, sizeof node));

@@ -21,7 +21,7 @@ static const struct zks_options *server_options;
 
 struct zks_options fault_options(void)
 {
-    return (struct zks_options){.container_check_ms = 300};
+    return (struct zks_options){.container_check_ms = 300, .max_session_ms = WIRE_LASTING_MS};
 }
 
 static int start_server(void **state)
@@ -208,7 +208,7 @@ struct wire *fault_wire(void)
 {
     struct wire *wire = NULL;
 
-    check_ok(wire_open(&wire, zks_host(), zks_port(server, 0), QUIET_MS));
+    check_ok(wire_open(&wire, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     return wire;
 }
 

@@ -84,14 +84,14 @@ static void a_server_with_data_of_its_own_is_left(void **state)
 
     (void)state;
     check_num(leader, >=, 0);
-    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), SESSION_MS));
+    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), WIRE_LASTING_MS));
     check_ok(wire_create(wire, "/apart", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(wire, "/apart/lock", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(wire, NODE "1", "somebody", WIRE_PERSISTENT, NULL, 0));
     wire_close(wire);
     size_t follower = (size_t)(leader + 1) % 3;
     set_apart(follower);
-    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), SESSION_MS));
+    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), WIRE_LASTING_MS));
     check_ok(wire_delete(wire, NODE "1", -1));
     wire_close(wire);
 

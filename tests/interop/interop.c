@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RAW_SESSION_MS 60000
 #define CONTAINER_CHECK_MS 200
 #define GONE_MS 10000
 
@@ -22,7 +21,8 @@ static char journal_path[512];
 
 static int start_server(void **state)
 {
-    struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS};
+    struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS,
+                                  .max_session_ms = WIRE_LASTING_MS};
     char err[512] = "";
 
     (void)state;
@@ -34,7 +34,7 @@ static int start_server(void **state)
     snprintf(journal_path, sizeof journal_path, "%s/journal", zks_dir(server));
     if (journal_open(&journal, journal_path, LANGUAGES) != 0)
         return -1;
-    return wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS);
+    return wire_open(&raw, zks_host(), zks_port(server, 0), WIRE_LASTING_MS);
 }
 
 static int stop_server(void **state)

@@ -4,8 +4,9 @@
  *
  * A struct wire is one connection with one session, for one thread at a time. Nothing runs in the
  * background: no ping is sent, so ask for a session timeout longer than the pauses between two
- * calls (or call wire_ping). Calls return 0, a ZooKeeper error (below 0, such as WIRE_NONODE), or
- * WIRE_IO when the connection is broken or did not answer in WIRE_TIMEOUT_MS. */
+ * calls on the slowest machine, as WIRE_LASTING_MS (or call wire_ping). Calls return 0, a ZooKeeper
+ * error (below 0, such as WIRE_NONODE), or WIRE_IO when the connection is broken or did not answer
+ * in WIRE_TIMEOUT_MS. */
 #ifndef ZKTEST_WIRE_H
 #define ZKTEST_WIRE_H
 
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #define WIRE_TIMEOUT_MS 5000
+#define WIRE_LASTING_MS 600000 /* a session that outlasts a test; max_session_ms of its server */
 #define WIRE_PASSWORD 16
 
 enum wire_error {

@@ -213,7 +213,7 @@ static void one_text_of_two_sessions_is_two(void **state)
     struct wire *other = NULL;
 
     (void)state;
-    check_ok(wire_open(&other, zks_host(), zks_port(server, 0), SESSION_MS));
+    check_ok(wire_open(&other, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     contender("/twins/x", LOCKED, text);
     contender_of(other, "/twins/x", text);
     tool_check(0, "1 lock, 0 problems\n", "doctor", "/twins");
@@ -405,7 +405,7 @@ static void a_session_that_owns_much_is_named(void **state)
     size_t owned = 0, count = 0;
 
     (void)state;
-    check_ok(wire_open(&session, zks_host(), zks_port(server, 0), WAIT_MS));
+    check_ok(wire_open(&session, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     check_ok(wire_create(raw, "/owned", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 1; i <= 2; i++) {
         snprintf(root, sizeof root, "/owned/%0*d", (int)sizeof root - 8, i);
@@ -446,7 +446,7 @@ static void set_counters(void)
         fail_msg("%s", err);
     check_ok(zks_start_node(server, 0));
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
-    check_ok(wire_open(&raw, zks_host(), zks_port(server, 0), SESSION_MS));
+    check_ok(wire_open(&raw, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
 }
 
 /* Goal: the doctor reports sequence numbers that are used up, or will be soon, even while nobody

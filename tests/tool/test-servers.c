@@ -169,7 +169,7 @@ static int make_holder(struct wire **leader)
     int node = zks_wait_leader(ensemble, ZKS_READY_MS);
 
     check_num(node, >=, 0);
-    check_ok(wire_open(leader, zks_host(), zks_port(ensemble, (size_t)node), SESSION_MS));
+    check_ok(wire_open(leader, zks_host(), zks_port(ensemble, (size_t)node), WIRE_LASTING_MS));
     check_ok(wire_create(*leader, "/apart", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(*leader, "/apart/lock", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(*leader, NODE "1", "holder", WIRE_EPHEMERAL, NULL, 0));
@@ -215,7 +215,7 @@ static void a_list_accuses_nobody(void **state)
     char servers[256], words[128];
 
     (void)state;
-    begin(&(struct zks_options){.nodes = 3});
+    begin(&(struct zks_options){.nodes = 3, .max_session_ms = WIRE_LASTING_MS});
     size_t follower = (size_t)make_holder(&leader);
     struct proxy *proxy = proxy_before(ensemble, (int)follower);
     snprintf(servers, sizeof servers, "%s,%s,%s", proxy_address(proxy),
@@ -293,7 +293,7 @@ static void a_follower_with_data_of_its_own_is_found(void **state)
     char words[256];
 
     (void)state;
-    begin(&(struct zks_options){.nodes = 3, .no_digest = true});
+    begin(&(struct zks_options){.nodes = 3, .no_digest = true, .max_session_ms = WIRE_LASTING_MS});
     size_t follower = (size_t)make_holder(&leader);
     tool_check(0, " 0 problems\n", "doctor", "/apart/lock");
     set_apart(follower);
