@@ -396,6 +396,20 @@ static size_t own_below(struct wire *session, const char *root, size_t bytes, si
     return count;
 }
 
+/* tool_check. A busy machine may need longer for thousands of nodes than a look lasts (69): then once more. */
+#define check_of_many(status, words, ...)                                                          \
+    do {                                                                                           \
+        struct tool tool_;                                                                         \
+        int status_;                                                                               \
+        do {                                                                                       \
+            tool_ = tool_run(__VA_ARGS__);                                                         \
+            status_ = tool_status(&tool_);                                                         \
+        } while (status_ == 69 && tool_says(&tool_, "the deadline passed"));                       \
+        if (status_ != (status) || !tool_says(&tool_, words))                                      \
+            fail_msg("status %d, not %d, or without \"%s\": %s", status_, status, words,           \
+                     tool_text(&tool_));                                                           \
+    } while (0)
+
 /* Goal: a session that owns so much that its end comes near to what servers can read is named, with what it owns at all
  * paths together, and from a chroot as well; with a node less it is not. */
 static void a_session_that_owns_much_is_named(void **state)
@@ -412,7 +426,7 @@ static void a_session_that_owns_much_is_named(void **state)
         check_ok(wire_create(raw, root, "", WIRE_PERSISTENT, NULL, 0));
         count += own_below(session, root, NEAR_THE_EDGE / 2 * (size_t)i, &owned);
     }
-    tool_check(0, "2 locks, 0 problems\n", "doctor", "/owned");
+    check_of_many(0, "2 locks, 0 problems\n", "doctor", "/owned");
     count += own_below(session, root, owned + sizeof root + 100, &owned);
     check_num(owned, >=, NEAR_THE_EDGE);
     snprintf(
@@ -420,10 +434,10 @@ static void a_session_that_owns_much_is_named(void **state)
         "problem: session 0x%" PRIx64 " owns %zu nodes of locks with %zu bytes of paths: if it "
         "ends with more than 2097102, servers with the usual jute.maxbuffer do not start again",
         (uint64_t)wire_session(session), count, owned);
-    tool_check(1, words, "doctor", "/owned");
-    tool_check(1, "2 locks, 1 problem\n", "doctor", "/owned");
+    check_of_many(1, words, "doctor", "/owned");
+    check_of_many(1, "2 locks, 1 problem\n", "doctor", "/owned");
     snprintf(below, sizeof below, "%s/owned", zks_connect_string(server));
-    tool_check(1, words, "doctor", "--servers", below, "/");
+    check_of_many(1, words, "doctor", "--servers", below, "/");
     wire_close(session);
 }
 
