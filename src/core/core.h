@@ -289,8 +289,8 @@ struct zkl_shared_list {
     size_t out; /* how many these are */
 };
 
-/* A path at which a client locks: one object for all that lock there, which outlives them. It begins with
- * its text and length, and zeros. */
+/* A path at which a client locks: one object for all that lock there, which outlives them. Whoever
+ * makes it sets its text and length; the rest is zero. */
 struct zkl_path {
     const char *text;
     size_t length;
