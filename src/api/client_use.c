@@ -49,7 +49,7 @@ static struct zkl_lock_path *new_lock_path(struct zkl_lock_path **bucket, const 
     struct zkl_lock_path *lock_path = calloc(1, sizeof *lock_path + size);
     if (lock_path) {
         memcpy(lock_path->path, path, size);
-        lock_path->core = (struct zkl_path){.text = lock_path->path, .length = size - 1};
+        lock_path->core = zkl_path_of(lock_path->path);
         lock_path->next = *bucket;
         *bucket = lock_path;
     }

@@ -6,6 +6,8 @@
 #ifndef ZKL_CORE_CORE_H
 #define ZKL_CORE_CORE_H
 
+#include <string.h>
+
 #include "contender.h"
 #include "histogram.h"
 #include "session.h"
@@ -289,8 +291,7 @@ struct zkl_shared_list {
     size_t out; /* how many these are */
 };
 
-/* A path at which a client locks: one object for all that lock there, which outlives them. Whoever
- * makes it sets its text and length; the rest is zero. */
+/* A path at which a client locks: one object for all that lock there, which outlives them. */
 struct zkl_path {
     const char *text;
     size_t length;
@@ -298,6 +299,12 @@ struct zkl_path {
     struct zkl_unlisted_grant unlisted;
     struct zkl_shared_list lists;
 };
+
+/* Of a path where nobody has locked yet. text: as long as the path. */
+static inline struct zkl_path zkl_path_of(const char *text)
+{
+    return (struct zkl_path){.text = text, .length = strlen(text)};
+}
 
 /* One thing that a caller wants to know or done, apart from any contender. It waits for the link,
  * is sent, and sent again if the answer was lost; see query.c. */

@@ -573,8 +573,8 @@ static void client_init(struct world *w, struct client *c)
     c->core.unlisted_from = 0;
     c->core.group_commit.from = w->bounds->scenario->grouped ? 1 : 0;
     for (int i = 0; i < ROOTS; i++)
-        c->paths[i] = (struct zkl_path){.text = root_paths[i], .length = strlen(root_paths[i])};
-    c->gate = (struct zkl_path){.text = GATE, .length = strlen(GATE)};
+        c->paths[i] = zkl_path_of(root_paths[i]);
+    c->gate = zkl_path_of(GATE);
     /* As if it had locked there alone: the first lock has the watch armed, the next one needs no list. */
     for (int i = 0; i < ROOTS && w->bounds->scenario->grouped; i++)
         c->paths[i].unlisted.next_number = w->bounds->scenario->counter;

@@ -136,8 +136,7 @@ static struct zkl_path *path_of(struct crowd *crowd, const char *text)
     while (i < crowd->path_count && strcmp(crowd->paths[i].text, text) != 0)
         i++;
     if (i == crowd->path_count)
-        crowd->paths[crowd->path_count++] =
-            (struct zkl_path){.text = strdup(text), .length = strlen(text)};
+        crowd->paths[crowd->path_count++] = zkl_path_of(strdup(text));
     return &crowd->paths[i];
 }
 

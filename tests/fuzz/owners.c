@@ -515,17 +515,12 @@ void owners_act(struct stream *s)
         act_as_question(s, &s->questions[who - OWNERS - 1 - ASKS]);
 }
 
-static struct zkl_path path_at(const char *text)
-{
-    return (struct zkl_path){.text = text, .length = strlen(text)};
-}
-
 void owners_init(struct stream *s)
 {
     for (size_t i = 0; i < PATHS; i++)
-        s->paths[i] = path_at(roots[i]);
-    s->gate = path_at(GATE);
-    s->leases = path_at(LEASES);
+        s->paths[i] = zkl_path_of(roots[i]);
+    s->gate = zkl_path_of(GATE);
+    s->leases = zkl_path_of(LEASES);
 }
 
 /* As the last handles of all paths are freed. */

@@ -246,11 +246,6 @@ static void open_handles(struct proc *p)
     p->open_probe = false;
 }
 
-static struct zkl_path path_at(const char *text)
-{
-    return (struct zkl_path){.text = text, .length = strlen(text)};
-}
-
 /* --- life ----------------------------------------------------------------- */
 
 void proc_init(struct world *w, struct proc *p)
@@ -280,9 +275,9 @@ void proc_init(struct world *w, struct proc *p)
     for (int i = 0; i < QUESTIONS; i++)
         p->questions[i].proc = p;
     for (int i = 0; i <= ROOTS; i++)
-        p->paths[i] = path_at(root_paths[i]);
-    p->gate = path_at(SIM_GATE);
-    p->leases = path_at(SIM_LEASES);
+        p->paths[i] = zkl_path_of(root_paths[i]);
+    p->gate = zkl_path_of(SIM_GATE);
+    p->leases = zkl_path_of(SIM_LEASES);
     local_queue_init(p);
     readers_init(p);
 }

@@ -298,7 +298,7 @@ struct zkl_path *script_path(struct script *s, const char *text)
         i++;
     assert_true(i < SCRIPT_PATHS);
     if (!s->paths[i].text)
-        s->paths[i] = (struct zkl_path){.text = text, .length = strlen(text)};
+        s->paths[i] = zkl_path_of(text);
     return &s->paths[i];
 }
 
