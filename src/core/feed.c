@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <zklock/zklock.h>
 

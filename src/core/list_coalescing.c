@@ -8,7 +8,6 @@
 #include "list_coalescing.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "requests.h"
 

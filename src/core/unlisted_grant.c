@@ -122,8 +122,9 @@ void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
 
 void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
 {
-    if (c->machine.lock_request.unlisted)
-        c->release_watch_id = lock_path_watch_id(core, unlisted_of(c));
+    const struct zkl_unlisted_grant *unlisted = unlisted_of(c);
+    if (unlisted)
+        c->release_watch_id = lock_path_watch_id(core, unlisted);
 }
 
 void zkl_unlisted_left(struct zkl_contender *c)
