@@ -46,14 +46,20 @@ int tool_signal(struct tool *tool);
 /* Its guard, or 0 if there is none. */
 pid_t tool_guard(const struct tool *tool);
 
-/* tool_check(64, "words", "run", ...): exit status, and what it says at least. */
+/* How a command ended: with this exit status, and what it says at least. */
+#define tool_check_end(tool, ended, status, words)                                                 \
+    do {                                                                                           \
+        if ((ended) != (status) || !tool_says(tool, words))                                        \
+            fail_msg("status %d, not %d, or without \"%s\": %s", ended, status, words,             \
+                     tool_text(tool));                                                             \
+    } while (0)
+
+/* tool_check(64, "words", "run", ...) */
 #define tool_check(status, words, ...)                                                             \
     do {                                                                                           \
         struct tool tool_ = tool_run(__VA_ARGS__);                                                 \
         int status_ = tool_status(&tool_);                                                         \
-        if (status_ != (status) || !tool_says(&tool_, words))                                      \
-            fail_msg("status %d, not %d, or without \"%s\": %s", status_, status, words,           \
-                     tool_text(&tool_));                                                           \
+        tool_check_end(&tool_, status_, status, words);                                            \
     } while (0)
 
 /* --- the command ------------------------------------------------------------------------------- */
