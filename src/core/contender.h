@@ -205,6 +205,7 @@ struct zkl_path;
 struct zkl_permits;
 struct zkl_read_cache;
 struct zkl_reply;
+struct zkl_transaction;
 
 struct zkl_lock_request {
     struct zkl_path *path; /* outlives the contender's ENDED */

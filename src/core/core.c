@@ -16,6 +16,7 @@
 #include "unlisted_grant.h"
 #include "dispatch_reply.h"
 #include "batch.h"
+#include "transaction.h"
 #include "composite.h"
 #include "due.h"
 #include "ephemerals.h"
@@ -185,7 +186,7 @@ static bool group_commit_goes_on(struct zkl_core *core)
 {
     if (!zkl_group_commit_is_due(core))
         return false;
-    zkl_batch_cancel_held(core);
+    zkl_transaction_cancel_held(core);
     zkl_group_commit_send(core);
     return true;
 }
@@ -224,6 +225,7 @@ static void forget_session(struct zkl_core *core)
     for (struct zkl_contender *c = core->first; c; c = c->next) {
         if (c->machine.lock_request.batch)
             zkl_batch_reset(c->machine.lock_request.batch);
+        zkl_transaction_leave(core, c);
     }
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_EXPIRED}, NULL);
     zkl_ephemerals_forget(core);
@@ -358,7 +360,7 @@ bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_conte
 void zkl_core_query(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
 {
     begin_event(core, now);
-    zkl_batch_cancel_held(core);
+    zkl_transaction_cancel_held(core);
     zkl_group_commit_send(core); /* it must not find what the caller unlocked before */
     zkl_query_begin(core, query);
     settle(core);

@@ -159,7 +159,7 @@ enum zkl_awaiter {
     ZKL_AWAITER_NONE, /* the keepalive's says nothing more */
     ZKL_AWAITER_CONTENDER,
     ZKL_AWAITER_WATCH,
-    ZKL_AWAITER_BATCH,
+    ZKL_AWAITER_TRANSACTION,
     ZKL_AWAITER_QUERY,
     ZKL_AWAITER_LEFTOVERS,
     ZKL_AWAITER_HEARTBEAT,
@@ -174,7 +174,7 @@ struct zkl_pending {
     uint64_t id; /* 0: nothing is awaited */
     struct zkl_pending *next;
     enum zkl_awaiter awaiter;
-    void *owner; /* the contender, watch, batch or query */
+    void *owner; /* the contender, watch, transaction or query */
     enum zkl_request_kind kind;
     enum zkl_opcode opcode;
     unsigned doubted; /* a set of those that the server may have hung up on, or carried out */
@@ -217,6 +217,7 @@ struct zkl_contender {
     size_t heartbeat_index;
     struct zkl_pending slots[ZKL_SLOTS];
     struct zkl_subscription subs[ZKL_SUBS];
+    struct zkl_transaction *transaction; /* its create or delete is in it; NULL: in none */
     /* batch.c's: as a member of a batch it wants these; */
     bool batch_wants_create, batch_wants_list;
     bool batch_list_for_view; /* its list is out for the view only, and not waited for, */
@@ -237,12 +238,19 @@ struct zkl_contender {
     struct zkl_contender *heir, *heir_of;
 };
 
+/* It shares a transaction with others, or will. */
+static inline bool zkl_contender_is_together(const struct zkl_contender *c)
+{
+    return c->transaction || c->machine.lock_request.batch;
+}
+
 static inline bool zkl_contender_counts_for(const struct zkl_contender *c, enum zkl_count count)
 {
     return c->counted >> count & 1;
 }
 
-/* What a client knows of the children of a path that it makes nodes at by transactions: batch.c. */
+/* What a client knows of the children of a path that it makes nodes at by transactions:
+ * transaction.h. */
 struct zkl_children_view {
     uint64_t link;    /* the number of the link it was got over; 0: nothing is known */
     int64_t czxid;    /* the node's */
@@ -421,6 +429,8 @@ struct zkl_core {
         bool answered; /* over this link */
     } opcodes[ZKL_OPCODES];
     struct zkl_group_commit group_commit;
+    /* Deletes that are asked for now go out in it, by who has set it; NULL: each by itself. */
+    struct zkl_transaction *collecting;
     struct zkl_leftovers leftovers;
     int64_t learned_mono_ns; /* when that was learned last */
     bool is_blamed;          /* of the last link that broke, what was out first is known, */

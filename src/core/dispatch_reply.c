@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Distributes what comes from the server to the objects that it concerns: an answer to its
- * contender, query, batch or heartbeat; a watch's event to all subscribers of that watch. It proves
+ * contender, query, transaction or heartbeat; a watch's event to all subscribers of that watch. It proves
  * the session by each answer before any of them is notified. With the client's mutex; only core.c
  * calls this file, with each reply and each event. */
 #include "dispatch_reply.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "unlisted_grant.h"
-#include "batch.h"
+#include "transaction.h"
 #include "feed.h"
 #include "heartbeat.h"
 #include "leftovers.h"
@@ -279,7 +279,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         return; /* a request for a release */
     if (slot->kind == ZKL_REQ_LIST)
         zkl_leftovers_listed(core, c->machine.lock_request.path->text, reply);
-    if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
+    if (slot->kind == ZKL_REQ_LIST && zkl_transaction_listed(core, c, reply))
         return;
     struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind], .reply = reply};
     if (slot->kind == ZKL_REQ_LIST)
@@ -293,7 +293,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         zkl_unlisted_left(c);
     if ((slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_DELETE) &&
         reply->answer == ZKL_ANSWER_OK)
-        zkl_batch_count_own(c);
+        zkl_transaction_count_own(c);
     zkl_core_feed(core, c, event);
 }
 
@@ -364,7 +364,7 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
                                                 const struct zkl_reply *) = {
         [ZKL_AWAITER_CONTENDER] = on_contender_answer,
         [ZKL_AWAITER_WATCH] = on_watch_answer,
-        [ZKL_AWAITER_BATCH] = zkl_batch_answer,
+        [ZKL_AWAITER_TRANSACTION] = zkl_transaction_answer,
         [ZKL_AWAITER_QUERY] = on_query_answer,
         [ZKL_AWAITER_LEFTOVERS] = zkl_leftovers_answer,
         [ZKL_AWAITER_HEARTBEAT] = zkl_heartbeat_answered,

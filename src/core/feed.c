@@ -17,6 +17,7 @@
 
 #include "unlisted_grant.h"
 #include "batch.h"
+#include "transaction.h"
 #include "ephemerals.h"
 #include "group_commit.h"
 #include "composite.h"
@@ -118,6 +119,7 @@ static void finish(struct zkl_core *core, struct zkl_contender *c, const struct 
         zkl_pending_forget(core, &c->slots[i]);
     forget_list(core, c);
     zkl_unlisted_forget(c);
+    zkl_transaction_leave(core, c);
     zkl_batch_detach(core, c);
     zkl_group_commit_forget(core, c);
     unlink_contender(core, c);
@@ -166,7 +168,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_revocation(core, c, action->name);
         break;
     case ZKL_DO_DELETE:
-        if (!zkl_batch_delete(c) && !zkl_group_commit_holds_delete(core, c))
+        if (!zkl_transaction_takes_delete(core, c) && !zkl_group_commit_holds_delete(core, c))
             zkl_core_send_delete(core, c);
         break;
     case ZKL_DO_GET_LIMIT:

@@ -9,6 +9,7 @@
 #include <zklock/zklock.h>
 
 #include "batch.h"
+#include "transaction.h"
 #include "composite.h"
 #include "feed.h"
 #include "timers.h"
@@ -18,15 +19,15 @@
 /* Members from first on, the last first, in one transaction. */
 static void back_out(struct zkl_core *core, struct zkl_group *group, size_t first)
 {
-    zkl_batch_collect(group->batch);
+    zkl_transaction_collect_deletes(core, group->count);
     for (size_t i = group->count; i-- > first;) {
         struct zkl_group_member *member = &group->members[i];
         member->backs_out = member->backs_out || zkl_group_is_in_core(group, member);
         if (member->backs_out)
             zkl_core_back_out(core, member->contender);
     }
-    zkl_batch_send_deletes(core, group->batch);
-    zkl_batch_cancel_creates(core, group->batch);
+    zkl_transaction_send_deletes(core);
+    zkl_transaction_cancel_creates(core, group->batch);
 }
 
 /* --- deciding ----------------------------------------------------------- */
@@ -146,17 +147,8 @@ void zkl_group_end(struct zkl_core *core, struct zkl_group *group, int code)
 
 void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders, size_t count)
 {
-    struct zkl_batch *batch = count > 1 ? zkl_batch_new(count) : NULL;
-    for (size_t i = 0; batch && i < count; i++) {
-        zkl_batch_detach(core, contenders[i]);
-        zkl_batch_attach(batch, contenders[i]);
-    }
-    if (batch)
-        zkl_batch_collect(batch);
+    zkl_transaction_collect_deletes(core, count);
     for (size_t i = count; i-- > 0;)
         zkl_core_feed(core, contenders[i], (struct zkl_event){.type = ZKL_EV_RELEASE});
-    if (batch) {
-        zkl_batch_send_deletes(core, batch);
-        zkl_batch_unref(core, batch);
-    }
+    zkl_transaction_send_deletes(core);
 }

@@ -2,17 +2,16 @@
  *
  * Group commit: which creates and deletes wait for others, and how waiting ones are divided into
  * transactions. group_commit.h has the argument. The waiting requests are a list through the
- * contenders. A transaction is a batch whose members leave it with its answer, which batch_reply.c
- * distributes as it does a multi-lock's. With the client's mutex. feed.c asks for each create and
+ * contenders. With the client's mutex. feed.c asks for each create and
  * delete, core.c when an event is over. */
 #include "group_commit.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "batch.h"
 #include "opcode.h"
 #include "requests.h"
+#include "transaction.h"
 
 /* --- what waits ----------------------------------------------------------- */
 
@@ -142,7 +141,7 @@ bool zkl_group_commit_holds_delete(struct zkl_core *core, struct zkl_contender *
 
 /* --- sending -------------------------------------------------------------- */
 
-/* With the link all answers end: what waits then is not sent (batch_reply.c). */
+/* With the link all answers end: what waits then is not sent (transaction_reply.c). */
 bool zkl_group_commit_is_due(struct zkl_core *core)
 {
     struct zkl_group_commit *g = &core->group_commit;
@@ -174,24 +173,21 @@ static size_t count_next(const struct zkl_core *core)
 
 static void send_together(struct zkl_core *core, size_t count)
 {
-    struct zkl_batch *batch = count > 1 ? zkl_batch_new(count) : NULL;
-    if (batch)
-        batch->is_group_commit = true;
+    struct zkl_transaction *t = count > 1 ? zkl_transaction_new(count) : NULL;
     for (size_t i = 0; i < count; i++) {
         struct zkl_contender *c = core->group_commit.first;
         enum zkl_held_write what = c->held;
-        if (!batch) {
+        if (!t) {
             send_singly(core, c);
             continue;
         }
         zkl_group_commit_forget(core, c);
-        zkl_batch_attach(batch, c);
-        zkl_batch_add(batch, c, what == ZKL_HELD_DELETE);
+        zkl_transaction_add(t, c, what);
     }
-    if (!batch)
+    if (!t)
         return;
-    zkl_batch_send(core, batch);
-    zkl_batch_unref(core, batch);
+    zkl_transaction_put_calm_first(core, t);
+    zkl_transaction_send(core, t);
 }
 
 void zkl_group_commit_send(struct zkl_core *core)
@@ -210,8 +206,4 @@ void zkl_group_commit_reset(struct zkl_core *core)
     while (core->group_commit.first)
         zkl_group_commit_forget(core, core->group_commit.first);
     core->group_commit.credit = 0;
-    for (struct zkl_contender *c = core->first; c; c = c->next) {
-        if (c->machine.lock_request.batch && c->machine.lock_request.batch->is_group_commit)
-            zkl_batch_detach(core, c);
-    }
 }

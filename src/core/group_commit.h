@@ -25,7 +25,7 @@
  *   could share one, as none excludes the other; their creates need a list, so they are not
  *   grouped.) A delete and a create at one path may be in it, in this order: the token of the
  *   deleted node is that of an earlier transaction.
- * - The zxid. It is found as a multi-lock's (batch.h), by one request for all of them. An
+ * - The zxid. It is found as a multi-lock's (transaction.h), by one request for all of them. An
  *   unexpected answer to it may concern the one path alone: then each member reads its own node,
  *   as after a create that is answered without a Stat, and none has the lock before.
  * - Failure. All or nothing is done (B5). If an answer names the part to blame, all are sent

@@ -3,7 +3,7 @@
  * Which contenders wait for whose list: while some first lists of one path are out, others follow
  * the last of them and share the next. The lists of requests are the contenders' own links, and
  * begin at their path. With the client's mutex. feed.c calls this file when a contender wants a
- * list or wants none any more, batch.c for members of one path, dispatch_reply.c to distribute an
+ * list or wants none any more, transaction.c for contenders of one path, dispatch_reply.c to distribute an
  * answer. */
 #include "list_coalescing.h"
 

@@ -8,6 +8,7 @@
 #include <zklock/zklock.h>
 
 #include "batch.h"
+#include "transaction.h"
 #include "composite.h"
 #include "feed.h"
 #include "timers.h"
@@ -60,14 +61,12 @@ static void drop_batch(struct zkl_core *core, struct zkl_permits *p)
 /* The leases before the gate: the next request must not find them. */
 static void leave_all(struct zkl_core *core, struct zkl_permits *p)
 {
-    if (p->batch)
-        zkl_batch_collect(p->batch);
+    zkl_transaction_collect_deletes(core, p->count);
     for (size_t i = p->count; i-- > 0;)
         leave(core, p, p->members[i]);
-    if (p->batch) {
-        zkl_batch_send_deletes(core, p->batch);
-        zkl_batch_cancel_creates(core, p->batch);
-    }
+    zkl_transaction_send_deletes(core);
+    if (p->batch)
+        zkl_transaction_cancel_creates(core, p->batch);
     drop_batch(core, p);
     leave(core, p, &p->gate);
 }

@@ -241,7 +241,7 @@ void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
     c->batch_list_for_view = false;
-    c->batch_list_has_stat = c->machine.lock_request.views && c->machine.lock_request.batch;
+    c->batch_list_has_stat = c->machine.lock_request.views && zkl_contender_is_together(c);
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){.kind = ZKL_REQ_LIST,
                                   .path = c->machine.lock_request.path->text,

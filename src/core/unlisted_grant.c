@@ -3,7 +3,7 @@
  * Places without a list: what a client knows of a path at which it locks and no other client comes
  * between, and whether its next number makes it the first, or puts it just behind another node of
  * its own. unlisted_grant.h says why that is sure. The record is the path's. With the
- * client's mutex; batch.c and feed.c ask before a create, dispatch_reply.c and batch_reply.c report
+ * client's mutex; feed.c asks before a create, dispatch_reply.c and transaction_reply.c report
  * answers. */
 #include "unlisted_grant.h"
 
@@ -56,7 +56,7 @@ static const struct zkl_contender *own_last(const struct zkl_core *core,
 /* A try does not wait, and the members of a batch are decided together. */
 static bool may_wait_unlisted(const struct zkl_contender *c)
 {
-    return !c->machine.lock_request.try_only && !c->machine.lock_request.batch;
+    return !c->machine.lock_request.try_only && !zkl_contender_is_together(c);
 }
 
 /* At most: the contender with the number before, and those that may be before it. None of them has

@@ -24,7 +24,7 @@
  * anew. With nothing else under way the list is sent along with the create: that takes no time,
  * and spares the round trip. (A machine that has nothing to do meanwhile falls asleep, which cost
  * more than the list.) A multi-lock always leaves the lists out, except for the first member's,
- * which may show the transaction's zxid (batch.h).
+ * which may show the transaction's zxid (transaction.h).
  *
  * Behind one's own node. A mutex's node that has the number after that of another mutex's node of
  * this client, in one queue, is just behind that one: no child was made in between, so no

@@ -204,7 +204,7 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
             zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
     /* The core grants the members of one transaction once it knows the zxid, without another
      * look at each node. */
-    bool together = contender->machine.lock_request.batch || c->core.group_commit.from > 0;
+    bool together = zkl_contender_is_together(contender) || c->core.group_commit.from > 0;
     bool member = together && strcmp(why, "nobody came between") == 0;
     if (m->state == ZKL_CONTENDER_HOLDING && from != ZKL_CONTENDER_CONFIRMING && !member)
         check_hold(c, m);

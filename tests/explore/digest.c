@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/transaction.h"
 #include "core/leftovers.h"
 #include "core/watch.h"
 #include "world.h"
@@ -231,25 +232,29 @@ static void machine(const struct zkl_contender_machine *m)
 static void batch(const struct zkl_core *core, const struct zkl_batch *b)
 {
     raw(b->refs);
-    raw(b->ahead | b->named << 1 | b->collecting << 2 | b->due.listed << 3 |
-        b->is_group_commit << 4 | b->deletes_along << 5);
-    raw((int64_t)b->stat_member);
+    raw(b->due.listed);
     raw((int64_t)b->size);
-    pending(&b->create);
-    pending(&b->stat);
-    pending(&b->remove);
     raw((int64_t)b->count);
     for (size_t i = 0; i < b->count; i++)
         raw(contender_number(core, b->members[i]));
-    raw((int64_t)b->made_count);
-    for (size_t i = 0; i < b->made_count; i++) {
-        raw(contender_number(core, b->made[i]));
-        if (b->named && (b->create.id || b->stat.id || b->ahead))
-            name(b->names[i]);
+}
+
+static void transaction(const struct zkl_core *core, const struct zkl_transaction *x)
+{
+    raw(x->refs);
+    raw(x->ahead | x->named << 1);
+    raw((int64_t)x->stat_part);
+    pending(&x->write);
+    pending(&x->stat);
+    raw((int64_t)x->made_count);
+    for (size_t i = 0; i < x->made_count; i++) {
+        raw(contender_number(core, x->made[i]));
+        if (x->named)
+            name(x->names[i]);
     }
-    raw((int64_t)b->gone_count);
-    for (size_t i = 0; i < b->gone_count; i++)
-        raw(contender_number(core, b->gone[i]));
+    raw((int64_t)x->gone_count);
+    for (size_t i = 0; i < x->gone_count; i++)
+        raw(contender_number(core, x->gone[i]));
 }
 
 static void contender(const struct client *c, const struct zkl_contender *o)
@@ -283,6 +288,9 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     raw(o->machine.lock_request.batch != NULL);
     if (o->machine.lock_request.batch)
         batch(core, o->machine.lock_request.batch);
+    raw(o->transaction != NULL);
+    if (o->transaction)
+        transaction(core, o->transaction);
 }
 
 static void beat(const struct zkl_heartbeat *b)

@@ -8,10 +8,13 @@
 
 #include "core/unlisted_grant.h"
 #include "core/batch.h"
+#include "core/transaction.h"
 #include "world.h"
 
 struct zkl_batch *__real_zkl_batch_new(size_t size);
 struct zkl_batch *__wrap_zkl_batch_new(size_t size);
+struct zkl_transaction *__real_zkl_transaction_new(size_t size);
+struct zkl_transaction *__wrap_zkl_transaction_new(size_t size);
 uint32_t __wrap_zkl_text_hash(const char *text);
 
 /* Of what comes before a GUID. The core looks at watches in the order of their buckets: by the whole path that
@@ -28,6 +31,11 @@ uint32_t __wrap_zkl_text_hash(const char *text)
 struct zkl_batch *__wrap_zkl_batch_new(size_t size)
 {
     return world->bounds->scenario->scarce ? NULL : __real_zkl_batch_new(size);
+}
+
+struct zkl_transaction *__wrap_zkl_transaction_new(size_t size)
+{
+    return world->bounds->scenario->scarce ? NULL : __real_zkl_transaction_new(size);
 }
 
 static struct place *place_of(struct zkl_contender *contender)

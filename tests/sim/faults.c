@@ -468,8 +468,7 @@ static void interfere(struct world *w)
 static const struct zkl_contender *some_grouped(const struct proc *p)
 {
     const struct zkl_contender *c = p->core.first;
-    while (c && c->held == ZKL_HELD_NONE &&
-           !(c->machine.lock_request.batch && c->machine.lock_request.batch->is_group_commit))
+    while (c && c->held == ZKL_HELD_NONE && !(c->transaction && !c->machine.lock_request.batch))
         c = c->next;
     return c;
 }

@@ -7,6 +7,7 @@
 #include <zklock/zklock.h>
 
 #include "core/batch.h"
+#include "core/transaction.h"
 #include "core/group_commit.h"
 #include "core/unlisted_grant.h"
 #include "script.h"
@@ -700,8 +701,8 @@ static void each_looks_for_its_own(void **state)
     assert_true(script_has(s, "  > delete /p2/G10-0000000004\n"));
     assert_true(script_has(s, "  > list /p0\n"));
     assert_true(script_has(s, "  > list /p1\n"));
-    assert_null(s->contenders[14].machine.lock_request.batch);
-    assert_null(s->contenders[15].machine.lock_request.batch);
+    assert_null(s->contenders[14].transaction);
+    assert_null(s->contenders[15].transaction);
     end(s);
 }
 
@@ -800,7 +801,7 @@ static void a_look_at_the_path_does_not_forgive(void **state)
     int held = hold_at(s, 0);
     int64_t until = s->core.now.mono_ns + 1000;
     path_of(s, 0)->view.singly_until_mono_ns = until;
-    zkl_batch_look_at(&s->core, script_contender(s, held), &(struct zkl_reply){.czxid = 5});
+    zkl_transaction_look_at(&s->core, script_contender(s, held), &(struct zkl_reply){.czxid = 5});
     assert_int_equal(path_of(s, 0)->view.singly_until_mono_ns, until);
     end(s);
 }
@@ -835,7 +836,7 @@ static void the_end_of_the_session_ends_all(void **state)
     assert_int_equal(s->core.group_commit.held, 0);
     assert_int_equal(s->core.group_commit.under_way, 0);
     for (int i = 15; i <= 17; i++) {
-        assert_null(script_contender(s, i)->machine.lock_request.batch);
+        assert_null(script_contender(s, i)->transaction);
         assert_int_equal(state_of(s, i), ZKL_CONTENDER_PARKED);
     }
     end(s);

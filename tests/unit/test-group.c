@@ -6,7 +6,7 @@
 #include <zklock/zklock.h>
 
 #include "core/unlisted_grant.h"
-#include "core/batch.h"
+#include "core/transaction.h"
 #include "core/group.h"
 #include "script.h"
 
@@ -146,7 +146,7 @@ static void a_list_of_ones_own_is_not_the_others(void **state)
     assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_LISTING);
     script_listed(s, "4:7");
     assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_CONFIRMING);
-    assert_true(group.batch->ahead);
+    assert_true(s->contenders[1].transaction->ahead);
     zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
     script_close(s);
     script_free(s);
