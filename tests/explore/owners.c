@@ -13,8 +13,8 @@
 
 struct zkl_batch *__real_zkl_batch_new(size_t size);
 struct zkl_batch *__wrap_zkl_batch_new(size_t size);
-struct zkl_transaction *__real_zkl_transaction_new(size_t size);
-struct zkl_transaction *__wrap_zkl_transaction_new(size_t size);
+void __real_zkl_transaction_collect_deletes(struct zkl_core *core, size_t size);
+void __wrap_zkl_transaction_collect_deletes(struct zkl_core *core, size_t size);
 uint32_t __wrap_zkl_text_hash(const char *text);
 
 /* Of what comes before a GUID. The core looks at watches in the order of their buckets: by the whole path that
@@ -33,9 +33,10 @@ struct zkl_batch *__wrap_zkl_batch_new(size_t size)
     return world->bounds->scenario->scarce ? NULL : __real_zkl_batch_new(size);
 }
 
-struct zkl_transaction *__wrap_zkl_transaction_new(size_t size)
+void __wrap_zkl_transaction_collect_deletes(struct zkl_core *core, size_t size)
 {
-    return world->bounds->scenario->scarce ? NULL : __real_zkl_transaction_new(size);
+    if (!world->bounds->scenario->scarce)
+        __real_zkl_transaction_collect_deletes(core, size);
 }
 
 static struct place *place_of(struct zkl_contender *contender)
