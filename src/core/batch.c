@@ -128,8 +128,9 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
 }
 
 /* Without memory for a transaction one by one, too. */
-void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch)
+void zkl_batch_settle(struct zkl_core *core, struct zkl_due *due)
 {
+    const struct zkl_batch *batch = (const struct zkl_batch *)due;
     size_t wanted;
     if (!creates_are_due(batch, &wanted))
         return;

@@ -31,7 +31,7 @@ bool zkl_batch_list(struct zkl_contender *contender);
 /* A member changed: check the batch when the event is over. */
 void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 /* When the event is over: send what the members asked for, if all have that still will. */
-void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch);
+void zkl_batch_settle(struct zkl_core *core, struct zkl_due *due);
 /* The session ended, and with it all that was asked for. */
 void zkl_batch_reset(struct zkl_batch *batch);
 

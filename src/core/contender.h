@@ -221,7 +221,7 @@ struct zkl_lock_request {
     bool posted;   /* unlock does not wait for the answer */
     /* A read lock's: the same owner's held write lock, read when the contender begins. */
     const struct zkl_contender *downgrade_from;
-    /* Not for the machine: the composite that the contender belongs to; NULL: none. */
+    /* Not for the machine: what the contender is part of; NULL: none. */
     struct zkl_batch *batch;     /* its requests go through this one */
     bool views;                  /* it counts in path->view, */
     bool unlisted;               /* and, a mutex's, in path->unlisted */

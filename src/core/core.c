@@ -2,8 +2,8 @@
  *
  * The entry points, each of which is one event: it sets the time, passes the event to the
  * contenders that it concerns, and drains what is due in the one loop below. The caller (the
- * driver, or a simulation) holds the lock of the client around each of them; no part of the core
- * calls back into this file. */
+ * driver, or a simulation) holds the lock of the client around each of them. Only feed.c calls back
+ * into this file, with the news of a contender that may be part of something larger. */
 #include "core.h"
 
 #include <assert.h>
@@ -13,11 +13,8 @@
 
 #include <zklock/zklock.h>
 
-#include "unlisted_grant.h"
-#include "dispatch_reply.h"
 #include "batch.h"
-#include "transaction.h"
-#include "composite.h"
+#include "dispatch_reply.h"
 #include "due.h"
 #include "ephemerals.h"
 #include "feed.h"
@@ -26,14 +23,16 @@
 #include "heartbeat.h"
 #include "leftovers.h"
 #include "link.h"
-#include "opcode.h"
-#include "timers.h"
-#include "requests.h"
-#include "permits.h"
-#include "query.h"
 #include "list_coalescing.h"
 #include "local_queue.h"
+#include "opcode.h"
+#include "permits.h"
+#include "query.h"
 #include "read_cache.h"
+#include "requests.h"
+#include "timers.h"
+#include "transaction.h"
+#include "unlisted_grant.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
@@ -93,11 +92,35 @@ static void session_moved(void *arg, enum zkl_session_state from, const char *wh
                   .kind = ZKL_TRACE_SESSION, .from = from, .to = core->session.state, .why = why});
 }
 
+/* --- what is made of several contenders ----------------------------------- */
+
+static bool tell_composites(struct zkl_core *core, struct zkl_contender *c,
+                            const struct zkl_notification *notification)
+{
+    if (c->machine.lock_request.local_queue)
+        zkl_local_queue_notification(core, c, notification);
+    return zkl_group_notification(core, c, notification) ||
+           zkl_permits_notification(core, c, notification);
+}
+
+static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kind kind)
+{
+    static void (*const settle[ZKL_DUE_KINDS])(struct zkl_core *, struct zkl_due *) = {
+        [ZKL_DUE_GROUP] = zkl_group_settle,
+        [ZKL_DUE_PERMITS] = zkl_permits_settle,
+        [ZKL_DUE_LOCAL_QUEUE] = zkl_local_queue_settle,
+        [ZKL_DUE_CACHE] = zkl_read_cache_settle,
+        [ZKL_DUE_BATCH] = zkl_batch_settle,
+    };
+    settle[kind](core, due);
+}
+
 /* --- init --------------------------------------------------------------- */
 
 void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms, int tick_ms)
 {
     *core = (struct zkl_core){.port = port,
+                              .tell_composites = tell_composites,
                               .tracer = {port->trace ? contender_moved : NULL, core},
                               .lease_boot = INT64_MAX,
                               .put_off_mono_ns = INT64_MAX,
@@ -156,29 +179,6 @@ static void begin_event(struct zkl_core *core, struct zkl_time now)
 {
     core->now = now;
     core->changed = true;
-}
-
-static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kind kind)
-{
-    switch (kind) {
-    case ZKL_DUE_GROUP:
-        zkl_group_settle(core, (struct zkl_group *)due);
-        break;
-    case ZKL_DUE_PERMITS:
-        zkl_permits_settle(core, (struct zkl_permits *)due);
-        break;
-    case ZKL_DUE_LOCAL_QUEUE:
-        zkl_local_queue_settle(core, (struct zkl_local_queue *)due);
-        break;
-    case ZKL_DUE_CACHE:
-        zkl_read_cache_settle(core, (struct zkl_read_cache *)due);
-        break;
-    case ZKL_DUE_BATCH:
-        zkl_batch_settle(core, (struct zkl_batch *)due);
-        break;
-    case ZKL_DUE_KINDS:
-        assert(!"the number of the kinds is none");
-    }
 }
 
 /* Sends the requests that wait to be grouped, once they must be sent. */
@@ -497,7 +497,7 @@ bool zkl_read_cache_open(struct zkl_core *core, struct zkl_time now, struct zkl_
 void zkl_read_cache_left(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache)
 {
     begin_event(core, now);
-    zkl_read_cache_touch(core, cache);
+    zkl_due_add(core, &cache->due, ZKL_DUE_CACHE);
     settle(core);
 }
 

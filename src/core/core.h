@@ -440,7 +440,10 @@ struct zkl_core {
     unsigned suspicions;     /* over so many links in a row */
     uint32_t answered_kinds; /* bits: of these requests one was answered over this link */
     size_t chroot_length;    /* set by the driver: it is part of each path there */
-    struct zkl_due *due[ZKL_DUE_KINDS];         /* what to check when the event is over */
+    struct zkl_due *due[ZKL_DUE_KINDS]; /* what to check when the event is over */
+    /* News of a contender, to all that it is part of; false: they are its owner's, too. */
+    bool (*tell_composites)(struct zkl_core *core, struct zkl_contender *c,
+                            const struct zkl_notification *notification);
     struct zkl_local_queue *timed_local_queues; /* those with a time to be checked, */
     int64_t local_queues_mono_ns;  /* of which this is the first; INT64_MAX: there is none */
     struct zkl_read_cache *caches; /* those with a node, */

@@ -2,8 +2,8 @@
  *
  * One event to one contender: its machine takes a step (contender.c), and this file executes the
  * resulting actions in order. batch.c or list_coalescing.c receive requests first and may combine
- * them with others'; requests.c receives the rest. composite.c receives notifications of the owner
- * first and may keep them. Everything with an answer, an event or a moment to report calls this
+ * them with others'; requests.c receives the rest. What the contender is part of
+ * receives its owner's notifications first and may keep them. Everything with an answer, an event or a moment to report calls this
  * file, with the client's lock held. It calls down only: what follows for a group, a request for
  * permits, a local queue or a batch enters the list of what is due, which core.c drains. It calls
  * itself for one more contender in two places: a watch that was armed with the owner's revocation
@@ -15,17 +15,21 @@
 
 #include <zklock/zklock.h>
 
-#include "unlisted_grant.h"
 #include "batch.h"
-#include "transaction.h"
+#include "due.h"
 #include "ephemerals.h"
+#include "group.h"
 #include "group_commit.h"
-#include "composite.h"
-#include "opcode.h"
 #include "leftovers.h"
-#include "timers.h"
-#include "requests.h"
 #include "list_coalescing.h"
+#include "local_queue.h"
+#include "opcode.h"
+#include "permits.h"
+#include "read_cache.h"
+#include "requests.h"
+#include "timers.h"
+#include "transaction.h"
+#include "unlisted_grant.h"
 #include "watch.h"
 
 /* --- watches ------------------------------------------------------------ */
@@ -96,7 +100,7 @@ static void notify(struct zkl_core *core, struct zkl_contender *c, enum zkl_noti
                                             .reason = action->reason,
                                             .number = action->number,
                                             .detail = action->detail};
-    if (!zkl_composite_notification(core, c, &notification))
+    if (!core->tell_composites(core, c, &notification))
         core->port->notification(core->port, c, &notification);
 }
 
@@ -132,6 +136,19 @@ static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too
         if (i != ZKL_SUB_OWN || own_too)
             zkl_watch_unsubscribe(core, &c->subs[i]);
     }
+}
+
+static bool asks_for_limit(const struct zkl_contender *c)
+{
+    return c->slots[ZKL_SLOT_LIMIT].id != 0 && c->slots[ZKL_SLOT_LIMIT].kind == ZKL_REQ_GET;
+}
+
+/* Another lease of the same request has asked for the number of permits, and shares the answer. */
+static bool shares_limit(const struct zkl_contender *contender)
+{
+    const struct zkl_permits *p = contender->machine.lock_request.permits;
+    const struct zkl_contender *first = p ? p->members[0] : contender;
+    return first != contender && first->machine.lock_request.permits == p && asks_for_limit(first);
 }
 
 /* False: it is not a request. */
@@ -172,7 +189,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
             zkl_core_send_delete(core, c);
         break;
     case ZKL_DO_GET_LIMIT:
-        if (!zkl_permits_shares_limit(c))
+        if (!shares_limit(c))
             zkl_core_send_lock_path(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
         break;
     case ZKL_DO_SET_LIMIT:
@@ -241,7 +258,7 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_CONTENDED:
         if (c->machine.lock_request.local_queue)
-            zkl_local_queue_touch(core, c->machine.lock_request.local_queue);
+            zkl_due_add(core, &c->machine.lock_request.local_queue->due, ZKL_DUE_LOCAL_QUEUE);
         break;
     case ZKL_DO_NOTIFY_STATE:
     case ZKL_DO_LOST:
@@ -337,9 +354,9 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     if (c->machine.lock_request.batch)
         zkl_batch_touch(core, c->machine.lock_request.batch);
     if (c->machine.lock_request.group)
-        zkl_group_touch(core, c->machine.lock_request.group);
+        zkl_due_add(core, &c->machine.lock_request.group->due, ZKL_DUE_GROUP);
     if (c->machine.lock_request.read_cache)
-        zkl_read_cache_touch(core, c->machine.lock_request.read_cache);
+        zkl_due_add(core, &c->machine.lock_request.read_cache->due, ZKL_DUE_CACHE);
     for (size_t i = 0; i < actions.count; i++)
         execute(core, c, &actions.list[i]); /* END is the last one: c may be freed after it */
     if (heir)

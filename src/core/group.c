@@ -10,9 +10,53 @@
 
 #include "batch.h"
 #include "transaction.h"
-#include "composite.h"
+#include "due.h"
 #include "feed.h"
 #include "timers.h"
+
+/* --- news of a member ---------------------------------------------------- */
+
+/* It ends with this code, unless it does already. culprit: the member; notification: of it, or
+ * NULL. */
+static void fail_with(struct zkl_group *group, int code, size_t culprit,
+                      const struct zkl_notification *notification)
+{
+    if (group->code != 0)
+        return;
+    group->code = code;
+    group->culprit = culprit;
+    group->number = notification ? notification->number : 0;
+    zkl_text_copy(group->detail, sizeof group->detail, notification ? notification->detail : NULL);
+}
+
+static bool is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)
+{
+    return member->contender->machine.lock_request.group == group;
+}
+
+bool zkl_group_notification(struct zkl_core *core, struct zkl_contender *contender,
+                            const struct zkl_notification *notification)
+{
+    struct zkl_group *group = contender->machine.lock_request.group;
+    if (!group)
+        return contender->group_has_failed && notification->type != ZKL_NOTIFY_ENDED;
+    size_t i = 0;
+    while (group->members[i].contender != contender)
+        i++;
+    struct zkl_group_member *member = &group->members[i];
+    if (notification->type == ZKL_NOTIFY_ENDED) {
+        member->backs_out = false;
+        contender->machine.lock_request.group = NULL; /* until it is started again */
+    } else if (notification->type == ZKL_NOTIFY_FAILED && !member->backs_out) {
+        fail_with(group, notification->code, i, notification);
+    } else if (notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST &&
+               !member->backs_out) {
+        group->lost = true;
+        fail_with(group, ZKL_ELOST, i, notification);
+    }
+    zkl_due_add(core, &group->due, ZKL_DUE_GROUP);
+    return true;
+}
 
 /* --- backing out -------------------------------------------------------- */
 
@@ -22,7 +66,7 @@ static void back_out(struct zkl_core *core, struct zkl_group *group, size_t firs
     zkl_transaction_collect_deletes(core, group->count);
     for (size_t i = group->count; i-- > first;) {
         struct zkl_group_member *member = &group->members[i];
-        member->backs_out = member->backs_out || zkl_group_is_in_core(group, member);
+        member->backs_out = member->backs_out || is_in_core(group, member);
         if (member->backs_out)
             zkl_core_back_out(core, member->contender);
     }
@@ -42,7 +86,7 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
             .number = group->number,
             .detail = group->detail,
             .type = state == ZKL_GROUP_GRANTED ? ZKL_NOTIFY_GRANTED : ZKL_NOTIFY_FAILED};
-        bool ended = !zkl_group_is_in_core(group, &group->members[i]);
+        bool ended = !is_in_core(group, &group->members[i]);
         c->machine.lock_request.group = NULL;
         if (state == ZKL_GROUP_GRANTED && group->lease_ns > 0)
             (void)zkl_timers_begin_lease(core, c, group->lease_ns);
@@ -59,7 +103,7 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
 static bool is_contended(const struct zkl_group *group, const struct zkl_group_member *member)
 {
     enum zkl_contender_state state = member->contender->machine.state;
-    return zkl_group_is_in_core(group, member) &&
+    return is_in_core(group, member) &&
            (state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED);
 }
 
@@ -74,7 +118,7 @@ static size_t first_contended(const struct zkl_group *group)
 static size_t first_not_held(const struct zkl_group *group)
 {
     size_t i = 0;
-    while (i < group->count && zkl_group_is_in_core(group, &group->members[i]) &&
+    while (i < group->count && is_in_core(group, &group->members[i]) &&
            !group->members[i].backs_out &&
            group->members[i].contender->machine.state == ZKL_CONTENDER_HOLDING)
         i++;
@@ -84,7 +128,7 @@ static size_t first_not_held(const struct zkl_group *group)
 static bool any_in_core(const struct zkl_group *group, size_t first)
 {
     for (size_t i = first; i < group->count; i++) {
-        if (zkl_group_is_in_core(group, &group->members[i]))
+        if (is_in_core(group, &group->members[i]))
             return true;
     }
     return false;
@@ -101,8 +145,9 @@ static void start_from(struct zkl_core *core, struct zkl_group *group, size_t fi
     }
 }
 
-void zkl_group_settle(struct zkl_core *core, struct zkl_group *group)
+void zkl_group_settle(struct zkl_core *core, struct zkl_due *due)
 {
+    struct zkl_group *group = (struct zkl_group *)due;
     if (group->state != ZKL_GROUP_ACQUIRING)
         return;
     size_t i = first_not_held(group), contended = first_contended(group);
@@ -133,7 +178,7 @@ int zkl_group_begin(struct zkl_core *core, struct zkl_group *group)
         return ZKL_ENOMEM;
     for (size_t i = 0; i < group->count; i++)
         group->members[i].backs_out = false;
-    zkl_group_touch(core, group);
+    zkl_due_add(core, &group->due, ZKL_DUE_GROUP);
     return 0;
 }
 
@@ -141,8 +186,8 @@ void zkl_group_end(struct zkl_core *core, struct zkl_group *group, int code)
 {
     if (group->state != ZKL_GROUP_ACQUIRING)
         return;
-    zkl_group_fail(group, code, group->count, NULL);
-    zkl_group_touch(core, group);
+    fail_with(group, code, group->count, NULL);
+    zkl_due_add(core, &group->due, ZKL_DUE_GROUP);
 }
 
 void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders, size_t count)

@@ -54,7 +54,10 @@ void zkl_group_release(struct zkl_core *core, struct zkl_time now,
 int zkl_group_begin(struct zkl_core *core, struct zkl_group *group);
 void zkl_group_end(struct zkl_core *core, struct zkl_group *group, int code);
 void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders, size_t count);
-/* When the event is over: decide. */
-void zkl_group_settle(struct zkl_core *core, struct zkl_group *group);
+/* News of a contender; false: they are its owner's, too. */
+bool zkl_group_notification(struct zkl_core *core, struct zkl_contender *contender,
+                            const struct zkl_notification *notification);
+/* When the event is over: decide. due: the group's. */
+void zkl_group_settle(struct zkl_core *core, struct zkl_due *due);
 
 #endif

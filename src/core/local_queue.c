@@ -10,8 +10,103 @@
 
 #include <zklock/zklock.h>
 
-#include "composite.h"
+#include "due.h"
 #include "feed.h"
+
+#define BIT(state) (1u << (state))
+
+/* --- states and news ----------------------------------------------------- */
+
+static const unsigned allowed[ZKL_LOCAL_QUEUE_STATES] = {
+    [ZKL_LOCAL_QUEUE_FREE] = BIT(ZKL_LOCAL_QUEUE_QUEUED) | BIT(ZKL_LOCAL_QUEUE_IDLE),
+    [ZKL_LOCAL_QUEUE_QUEUED] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
+    [ZKL_LOCAL_QUEUE_TAKEN] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_IDLE) |
+                              BIT(ZKL_LOCAL_QUEUE_FREE) | BIT(ZKL_LOCAL_QUEUE_QUEUED),
+    [ZKL_LOCAL_QUEUE_IDLE] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
+};
+
+const char *zkl_local_queue_state_name(enum zkl_local_queue_state state)
+{
+    static const char *const names[ZKL_LOCAL_QUEUE_STATES] = {
+        [ZKL_LOCAL_QUEUE_FREE] = "FREE",
+        [ZKL_LOCAL_QUEUE_QUEUED] = "QUEUED",
+        [ZKL_LOCAL_QUEUE_TAKEN] = "TAKEN",
+        [ZKL_LOCAL_QUEUE_IDLE] = "IDLE",
+    };
+    return names[state];
+}
+
+bool zkl_local_queue_may_move(enum zkl_local_queue_state from, enum zkl_local_queue_state to)
+{
+    return (allowed[from] & BIT(to)) != 0;
+}
+
+/* The only place that assigns a state. */
+static void move(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                 enum zkl_local_queue_state to, const char *why)
+{
+    enum zkl_local_queue_state from = local_queue->state;
+    assert(zkl_local_queue_may_move(from, to));
+    local_queue->state = to;
+    zkl_core_trace(core, (struct zkl_trace){
+                             .kind = ZKL_TRACE_LOCAL_QUEUE, .from = from, .to = to, .why = why});
+}
+
+static void set_holder(struct zkl_local_queue *local_queue, struct zkl_contender *c)
+{
+    local_queue->holder = c;
+    c->machine.lock_request.local_queue = local_queue;
+    local_queue->handoffs = 0;
+}
+
+/* The fate of its node does not concern the others any more. */
+void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                                   const char *why)
+{
+    local_queue->holder->machine.lock_request.local_queue = NULL;
+    local_queue->holder = NULL;
+    move(core, local_queue,
+         local_queue->queueing > 0 ? ZKL_LOCAL_QUEUE_QUEUED : ZKL_LOCAL_QUEUE_FREE, why);
+    zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
+}
+
+static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                       struct zkl_contender *c)
+{
+    local_queue->queueing--;
+    if (local_queue->holder) { /* whose node another client deleted, which we do not know yet */
+        c->machine.lock_request.local_queue = NULL;
+        return;
+    }
+    set_holder(local_queue, c);
+    move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "granted");
+}
+
+static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                      struct zkl_contender *c)
+{
+    c->machine.lock_request.local_queue = NULL;
+    local_queue->queueing--;
+    if (local_queue->state == ZKL_LOCAL_QUEUE_QUEUED && local_queue->queueing == 0)
+        move(core, local_queue, ZKL_LOCAL_QUEUE_FREE, "in vain");
+    zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
+}
+
+void zkl_local_queue_notification(struct zkl_core *core, struct zkl_contender *c,
+                                  const struct zkl_notification *notification)
+{
+    struct zkl_local_queue *local_queue = c->machine.lock_request.local_queue;
+    bool lost = notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST;
+    if (notification->type == ZKL_NOTIFY_GRANTED)
+        on_granted(core, local_queue, c);
+    else if (notification->type == ZKL_NOTIFY_FAILED)
+        on_failed(core, local_queue, c);
+    else if (local_queue->state == ZKL_LOCAL_QUEUE_TAKEN &&
+             (lost || notification->type == ZKL_NOTIFY_RELEASED))
+        zkl_local_queue_forget_holder(core, local_queue, lost ? "lost" : "released");
+    else
+        zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
+}
 
 /* --- waiters ------------------------------------------------------------ */
 
@@ -52,7 +147,7 @@ static void queue(struct zkl_core *core, struct zkl_local_queue *local_queue,
 {
     local_queue->queueing++;
     if (local_queue->state == ZKL_LOCAL_QUEUE_FREE)
-        zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_QUEUED, "queues");
+        move(core, local_queue, ZKL_LOCAL_QUEUE_QUEUED, "queues");
     local_waiter->lock_request.local_queue = local_queue;
     local_queue->queues(local_queue, local_waiter);
     zkl_core_start(core, local_waiter->contender, &local_waiter->lock_request);
@@ -131,7 +226,7 @@ bool zkl_local_queue_hand_on(struct zkl_core *core, struct zkl_local_queue *loca
     take_out(local_queue, local_waiter);
     local_queue->handoffs++;
     local_waiter->given = local_queue->holder;
-    zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "handed on");
+    move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "handed on");
     local_queue->given(local_queue, local_waiter);
     return true;
 }
@@ -165,12 +260,12 @@ bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_q
     if (!zkl_local_queue_is_fresh(core) || !zkl_contender_may_stay(&c->machine) ||
         !may_keep(local_queue, c))
         return false;
-    zkl_local_queue_set_holder(local_queue, c);
-    zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
+    set_holder(local_queue, c);
+    move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
     local_queue->idle_until = core->now.mono_ns + local_queue->retain_ns;
     set_timer(core, local_queue);
     if (!c->machine.watches_contention || !c->machine.lock_request.watch_own) {
-        zkl_local_queue_touch(core, local_queue);
+        zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
         stay(core, c, true);
     }
     return true;
@@ -182,7 +277,7 @@ struct zkl_contender *zkl_local_queue_take(struct zkl_core *core,
     if (local_queue->state != ZKL_LOCAL_QUEUE_IDLE)
         return NULL;
     local_queue->handoffs = 0;
-    zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "taken");
+    move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "taken");
     return local_queue->holder;
 }
 
@@ -221,8 +316,9 @@ void zkl_local_queue_timer(struct zkl_core *core)
 
 /* --- what is due ---------------------------------------------------------- */
 
-void zkl_local_queue_settle(struct zkl_core *core, struct zkl_local_queue *local_queue)
+void zkl_local_queue_settle(struct zkl_core *core, struct zkl_due *due)
 {
+    struct zkl_local_queue *local_queue = (struct zkl_local_queue *)due;
     if (local_queue->state == ZKL_LOCAL_QUEUE_IDLE &&
         (!zkl_contender_may_stay(&local_queue->holder->machine) ||
          local_queue->holder->machine.contended || !zkl_contender_hears(local_queue->holder)))

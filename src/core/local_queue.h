@@ -145,7 +145,14 @@ bool zkl_local_queue_hand_on(struct zkl_core *core, struct zkl_local_queue *loca
 bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_queue,
                           struct zkl_contender *c);
 void zkl_local_queue_forget(struct zkl_core *core, struct zkl_local_queue *local_queue);
-void zkl_local_queue_settle(struct zkl_core *core, struct zkl_local_queue *local_queue);
+/* News of a contender that has one. */
+void zkl_local_queue_notification(struct zkl_core *core, struct zkl_contender *c,
+                                  const struct zkl_notification *notification);
+/* The fate of its node does not concern the others any more. */
+void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                                   const char *why);
+/* When the event is over: decide. due: the local queue's. */
+void zkl_local_queue_settle(struct zkl_core *core, struct zkl_due *due);
 /* core->local_queues_mono_ns has come. */
 void zkl_local_queue_timer(struct zkl_core *core);
 

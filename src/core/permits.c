@@ -5,27 +5,103 @@
  * of the parts alone, which are checked whenever there is news of one of them. */
 #include "permits.h"
 
+#include <assert.h>
+
 #include <zklock/zklock.h>
 
 #include "batch.h"
 #include "transaction.h"
-#include "composite.h"
+#include "due.h"
 #include "feed.h"
 #include "timers.h"
+
+#define BIT(state) (1u << (state))
+
+/* --- states and news ----------------------------------------------------- */
+
+static const unsigned allowed[ZKL_PERMITS_STATES] = {
+    [ZKL_PERMITS_IDLE] = BIT(ZKL_PERMITS_LOOKING) | BIT(ZKL_PERMITS_ENTERING),
+    [ZKL_PERMITS_LOOKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_ENTERING] = BIT(ZKL_PERMITS_TAKING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_TAKING] =
+        BIT(ZKL_PERMITS_GRANTED) | BIT(ZKL_PERMITS_BACKING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_BACKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_GRANTED] = BIT(ZKL_PERMITS_IDLE),
+    [ZKL_PERMITS_FAILED] = BIT(ZKL_PERMITS_IDLE),
+};
+
+const char *zkl_permits_state_name(enum zkl_permits_state state)
+{
+    static const char *const names[ZKL_PERMITS_STATES] = {
+        [ZKL_PERMITS_IDLE] = "IDLE",         [ZKL_PERMITS_LOOKING] = "LOOKING",
+        [ZKL_PERMITS_ENTERING] = "ENTERING", [ZKL_PERMITS_TAKING] = "TAKING",
+        [ZKL_PERMITS_BACKING] = "BACKING",   [ZKL_PERMITS_GRANTED] = "GRANTED",
+        [ZKL_PERMITS_FAILED] = "FAILED",
+    };
+    return names[state];
+}
+
+bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to)
+{
+    return (allowed[from] & BIT(to)) != 0;
+}
+
+/* The only function that assigns a state. Its consequences are checked before the event is over. */
+static void move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_state to,
+                 const char *why)
+{
+    enum zkl_permits_state from = p->state;
+    assert(zkl_permits_may_move(from, to));
+    p->state = to;
+    zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_PERMITS,
+                                            .from = from,
+                                            .to = to,
+                                            .why = why,
+                                            .contender = p->members[0]});
+    zkl_due_add(core, &p->due, ZKL_DUE_PERMITS);
+}
+
+static bool is_in_core(const struct zkl_permits *p, const struct zkl_contender *c)
+{
+    return c->machine.lock_request.permits == p;
+}
+
+static void fail_with(struct zkl_permits *p, int code, int number, const char *detail)
+{
+    p->code = code;
+    p->number = number;
+    zkl_text_copy(p->detail, sizeof p->detail, detail);
+}
+
+bool zkl_permits_notification(struct zkl_core *core, struct zkl_contender *contender,
+                              const struct zkl_notification *notification)
+{
+    struct zkl_permits *p = contender->machine.lock_request.permits;
+    if (!p)
+        return false;
+    bool wanted = p->state == ZKL_PERMITS_LOOKING || p->state == ZKL_PERMITS_ENTERING ||
+                  p->state == ZKL_PERMITS_TAKING;
+    if (notification->type == ZKL_NOTIFY_FAILED && wanted && p->code == 0)
+        fail_with(p, notification->code, notification->number, notification->detail);
+    if (notification->type == ZKL_NOTIFY_ENDED)
+        contender->machine.lock_request.permits = NULL;
+    zkl_due_add(core, &p->due, ZKL_DUE_PERMITS);
+    return true;
+}
 
 /* --- the parts ---------------------------------------------------------- */
 
 static bool is_in(const struct zkl_permits *p, const struct zkl_contender *c,
                   enum zkl_contender_state state)
 {
-    return zkl_permits_is_in_core(p, c) && c->machine.state == state;
+    return is_in_core(p, c) && c->machine.state == state;
 }
 
 static bool any_in_core(const struct zkl_permits *p)
 {
-    bool any = zkl_permits_is_in_core(p, &p->gate);
+    bool any = is_in_core(p, &p->gate);
     for (size_t i = 0; i < p->count; i++)
-        any |= zkl_permits_is_in_core(p, p->members[i]);
+        any |= is_in_core(p, p->members[i]);
     return any;
 }
 
@@ -47,7 +123,7 @@ static bool all_held(const struct zkl_permits *p)
 
 static void leave(struct zkl_core *core, struct zkl_permits *p, struct zkl_contender *c)
 {
-    if (zkl_permits_is_in_core(p, c))
+    if (is_in_core(p, c))
         zkl_core_back_out(core, c);
 }
 
@@ -90,7 +166,7 @@ void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *conten
     struct zkl_permits *p = contender->machine.lock_request.permits;
     for (size_t i = 1; p && contender == p->members[0] && i < p->count; i++) {
         struct zkl_contender *other = p->members[i];
-        if (zkl_permits_is_in_core(p, other) && other->machine.limit.out &&
+        if (is_in_core(p, other) && other->machine.limit.out &&
             other->slots[ZKL_SLOT_LIMIT].id == 0)
             zkl_core_feed(core, other, event);
     }
@@ -100,7 +176,7 @@ void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *conten
 
 static void look(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_permits_move(core, p, ZKL_PERMITS_LOOKING, "is there room");
+    move(core, p, ZKL_PERMITS_LOOKING, "is there room");
     start_member(core, p, 0);
 }
 
@@ -108,13 +184,13 @@ static void enter_gate(struct zkl_core *core, struct zkl_permits *p)
 {
     struct zkl_lock_request lock_request = {
         .path = p->gate_path, .data = p->lock_request.data, .permits = p};
-    zkl_permits_move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
+    move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
     zkl_core_start(core, &p->gate, &lock_request);
 }
 
 static void take(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_permits_move(core, p, ZKL_PERMITS_TAKING, "has the gate");
+    move(core, p, ZKL_PERMITS_TAKING, "has the gate");
     p->batch = p->count > 1 ? zkl_batch_new(p->count) : NULL; /* no memory: one by one */
     for (size_t i = 0; i < p->count; i++)
         start_member(core, p, i);
@@ -129,20 +205,20 @@ static void notify(struct zkl_permits *p, enum zkl_notification_type type)
 
 static void fail(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_permits_move(core, p, ZKL_PERMITS_FAILED, "failed");
+    move(core, p, ZKL_PERMITS_FAILED, "failed");
     leave_all(core, p);
     notify(p, ZKL_NOTIFY_FAILED);
 }
 
 static void start_over(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_permits_move(core, p, ZKL_PERMITS_BACKING, "a part was lost");
+    move(core, p, ZKL_PERMITS_BACKING, "a part was lost");
     leave_all(core, p);
 }
 
 static void grant(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_permits_move(core, p, ZKL_PERMITS_GRANTED, "all are there");
+    move(core, p, ZKL_PERMITS_GRANTED, "all are there");
     for (size_t i = 0; i < p->count; i++) {
         p->members[i]->machine.lock_request.permits = NULL;
         if (p->lock_request.lease_ns > 0)
@@ -155,12 +231,13 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
 
 static void end(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_permits_move(core, p, ZKL_PERMITS_IDLE, "nothing is left");
+    move(core, p, ZKL_PERMITS_IDLE, "nothing is left");
     notify(p, ZKL_NOTIFY_ENDED);
 }
 
-void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)
+void zkl_permits_settle(struct zkl_core *core, struct zkl_due *due)
 {
+    struct zkl_permits *p = (struct zkl_permits *)due;
     switch (p->state) {
     case ZKL_PERMITS_LOOKING:
         if (p->code != 0)
@@ -203,7 +280,7 @@ void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)
 
 void zkl_permits_begin(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_permits_fail(p, 0, 0, NULL);
+    fail_with(p, 0, 0, NULL);
     if (p->lock_request.try_only)
         look(core, p);
     else
@@ -216,8 +293,8 @@ void zkl_permits_end(struct zkl_core *core, struct zkl_permits *p, int code)
         p->state == ZKL_PERMITS_FAILED)
         return;
     if (p->code == 0)
-        zkl_permits_fail(p, code, 0, NULL);
-    zkl_permits_touch(core, p);
+        fail_with(p, code, 0, NULL);
+    zkl_due_add(core, &p->due, ZKL_DUE_PERMITS);
 }
 
 bool zkl_permits_is_behind(const struct zkl_permits *p)

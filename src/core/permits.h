@@ -57,8 +57,11 @@ bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to
 
 void zkl_permits_begin(struct zkl_core *core, struct zkl_permits *permits);
 void zkl_permits_end(struct zkl_core *core, struct zkl_permits *permits, int code);
-/* When the event is over: decide. */
-void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *permits);
+/* News of a contender; false: they are its owner's, too. */
+bool zkl_permits_notification(struct zkl_core *core, struct zkl_contender *contender,
+                              const struct zkl_notification *notification);
+/* When the event is over: decide. due: the request's. */
+void zkl_permits_settle(struct zkl_core *core, struct zkl_due *due);
 /* The number that a contender asked for. */
 void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *contender,
                              struct zkl_event event);

@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-#include "composite.h"
+#include "due.h"
 #include "feed.h"
 
 #define BIT(state) (1u << (state))
@@ -111,7 +111,8 @@ void zkl_read_cache_end(struct zkl_core *core, struct zkl_read_cache *cache, con
     if (cache->state == ZKL_READ_CACHE_OPEN)
         move(core, cache, ZKL_READ_CACHE_CLOSING, why);
     if (cache->state == ZKL_READ_CACHE_CLOSING)
-        zkl_read_cache_touch(core, cache); /* the last one out may not have said so yet */
+        zkl_due_add(core, &cache->due,
+                    ZKL_DUE_CACHE); /* the last one out may not have said so yet */
 }
 
 static void drop(struct zkl_core *core, struct zkl_read_cache *cache)
@@ -128,8 +129,9 @@ static void drop(struct zkl_core *core, struct zkl_read_cache *cache)
     cache->dropped(cache, c);
 }
 
-void zkl_read_cache_settle(struct zkl_core *core, struct zkl_read_cache *cache)
+void zkl_read_cache_settle(struct zkl_core *core, struct zkl_due *due)
 {
+    struct zkl_read_cache *cache = (struct zkl_read_cache *)due;
     if (cache->state == ZKL_READ_CACHE_EMPTY)
         return;
     const char *why = over(core, cache);
@@ -153,7 +155,7 @@ void zkl_read_cache_timer(struct zkl_core *core)
         if (cache->state != ZKL_READ_CACHE_OPEN)
             continue;
         if (core->now.boot_ns >= cache->ends_boot) {
-            zkl_read_cache_touch(core, cache);
+            zkl_due_add(core, &cache->due, ZKL_DUE_CACHE);
             continue;
         }
         if (core->now.mono_ns >= cache->look_mono_ns) {

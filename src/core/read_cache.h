@@ -89,7 +89,7 @@ bool zkl_read_cache_may_move(enum zkl_read_cache_state from, enum zkl_read_cache
 bool zkl_read_cache_begin(struct zkl_core *core, struct zkl_read_cache *cache,
                           struct zkl_contender *contender);
 void zkl_read_cache_end(struct zkl_core *core, struct zkl_read_cache *cache, const char *why);
-void zkl_read_cache_settle(struct zkl_core *core, struct zkl_read_cache *cache);
+void zkl_read_cache_settle(struct zkl_core *core, struct zkl_due *due);
 /* core->caches_mono_ns has come. */
 void zkl_read_cache_timer(struct zkl_core *core);
 

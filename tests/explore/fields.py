@@ -20,8 +20,8 @@ UNUSED = 'no schedule of this suite sets it'
 # Struct: how its variables are called in digest.c, and what is left out there.
 STRUCTS = {
     'zkl_core': ('k core k->opcodes[i]', {
-        'port': CONSTANT, 'tracer': CONSTANT, 'now': PASSING, 'changed': PASSING, 'last_id': COUNTER, 'last_watch': COUNTER,
-        'last_number': COUNTER, 'forgets': PASSING, 'last': PLACES, 'parked': DERIVED, 'pending': DERIVED,
+        'port': CONSTANT, 'tracer': CONSTANT, 'tell_composites': CONSTANT, 'now': PASSING, 'changed': PASSING,
+        'last_id': COUNTER, 'last_watch': COUNTER, 'last_number': COUNTER, 'forgets': PASSING, 'last': PLACES, 'parked': DERIVED, 'pending': DERIVED,
         'pending_count': DERIVED, 'refused': PASSING, 'watch_bytes': DERIVED, 'watch_bytes_max': CONSTANT,
         'ephemeral_bytes': DERIVED, 'ephemeral_bytes_left': DERIVED, 'ephemeral_bytes_max': CONSTANT,
         'sharing': PASSING, 'collecting': PASSING, 'share_round': PASSING, 'share_from': CONSTANT,
