@@ -13,7 +13,7 @@
 #define ZKL_API_MULTI_H
 
 #include "permit_request.h"
-#include "core/group.h"
+#include "core/bundle.h"
 #include "owner.h"
 
 struct zkl_multi {

@@ -2,7 +2,7 @@
  *
  * Acquires several locks as one, in steps. Members that the owner does not hold yet are acquired in
  * the order of their paths, in parts: adjacent mutexes form a group, whose nodes are made in one
- * transaction (src/core/group.h); a request for permits is a part, and so is a mutex between two of
+ * transaction (src/core/bundle.h); a request for permits is a part, and so is a mutex between two of
  * them. Each part is an acquisition as any other (wait.c). While one part waits, the owner holds
  * those before it and has nothing queued for those behind it. So all owners wait in the same order
  * and no circle can form. If the owner loses one that it held, it gives all parts up and begins
@@ -149,12 +149,12 @@ static int want(struct zkl_attempt *a, size_t i)
  * before end. */
 static int add_mutexes(struct zkl_attempt *a, size_t first, size_t end, size_t count)
 {
-    struct zkl_group *group = NULL;
+    struct zkl_bundle *group = NULL;
     if (count > 1) {
         group = calloc(1, sizeof *group + count * sizeof *group->members);
         if (!group)
             return zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire");
-        group->members = (struct zkl_group_member *)(group + 1);
+        group->members = (struct zkl_bundle_member *)(group + 1);
     }
     for (size_t i = first; i < end; i++) {
         struct zkl_hold *hold = a->shares[i].hold;

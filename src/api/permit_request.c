@@ -18,7 +18,7 @@
 
 struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *request, size_t i)
 {
-    return (struct zkl_hold *)request->members[i];
+    return (struct zkl_hold *)request->members[1 + i].contender;
 }
 
 static void free_request(struct zkl_permit_request *request)
@@ -52,7 +52,7 @@ static bool add_holds(struct zkl_permit_request *request, struct zkl_mutex *mute
         if (!hold)
             return false;
         hold->request = request;
-        request->members[request->count] = &hold->contender;
+        request->members[1 + request->count].contender = &hold->contender;
         hold->leader = request->count > 0 ? zkl_permit_request_hold(request, 0) : NULL;
     }
     return true;
@@ -61,7 +61,7 @@ static bool add_holds(struct zkl_permit_request *request, struct zkl_mutex *mute
 struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphore, size_t count)
 {
     struct zkl_permit_request *request =
-        calloc(1, sizeof *request + count * sizeof *request->members);
+        calloc(1, sizeof *request + (1 + count) * sizeof *request->members);
     if (!request)
         return NULL;
     struct zkl_client *client = semaphore->base.client;
@@ -89,9 +89,9 @@ struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphor
 
 /* --- what the core says ------------------------------------------------- */
 
-static void told(struct zkl_permits *permits, const struct zkl_notification *notification)
+static void told(struct zkl_bundle *bundle, const struct zkl_notification *notification)
 {
-    struct zkl_permit_request *request = (struct zkl_permit_request *)permits;
+    struct zkl_permit_request *request = (struct zkl_permit_request *)bundle;
     if (notification->type == ZKL_NOTIFY_ENDED) {
         /* After a failure the core has none of them; some may never have begun. */
         for (size_t i = 0; i < request->count; i++)
@@ -102,9 +102,10 @@ static void told(struct zkl_permits *permits, const struct zkl_notification *not
         return;
     }
     for (size_t i = 0; i < request->count; i++) {
+        struct zkl_hold *hold = zkl_permit_request_hold(request, i);
         if (notification->type == ZKL_NOTIFY_GRANTED) /* from here on it is the core's by itself */
-            atomic_fetch_add(&zkl_permit_request_hold(request, i)->refs, 1);
-        zkl_hold_notification(&request->client->driver->port, request->members[i], notification);
+            atomic_fetch_add(&hold->refs, 1);
+        zkl_hold_notification(&request->client->driver->port, &hold->contender, notification);
     }
 }
 
@@ -121,15 +122,19 @@ static struct zkl_lock_request lock_request_of(const struct zkl_permit_request *
                                      .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
                                      .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
                                      .watch_own = base->fn != NULL || base->revocable,
-                                     .posted = base->posted_unlock,
-                                     .lease_ns = wait->lease_ms * MS};
+                                     .posted = base->posted_unlock};
 }
 
 void zkl_permit_request_begin(struct zkl_permit_request *request, const struct zkl_wait *wait)
 {
     struct zkl_time now = zkl_clock_now();
+    request->members[0] = (struct zkl_bundle_member){
+        .contender = &request->gate_place,
+        .lock_request = {.path = &request->gate->core,
+                         .data = zkl_permit_request_hold(request, 0)->data}};
     for (size_t i = 0; i < request->count; i++) {
         struct zkl_hold *hold = zkl_permit_request_hold(request, i);
+        request->members[1 + i].lock_request = lock_request_of(request, wait);
         hold->phase = ZKL_PHASE_WAITING;
         hold->ended = false;
         atomic_store(&hold->lost, false);
@@ -138,24 +143,24 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
     }
     if (wait->flags & ZKL_WAIT_TRY)
         request->busy_at = now.mono_ns + MIDWAY_MS * MS;
-    request->permits.gate_path = &request->gate->core;
-    request->permits.lock_request = lock_request_of(request, wait);
-    request->permits.members = request->members;
-    request->permits.count = request->count;
-    request->permits.told = told;
+    request->bundle.members = request->members;
+    request->bundle.count = 1 + request->count;
+    request->bundle.gated = true;
+    request->bundle.lease_ns = wait->lease_ms * MS;
+    request->bundle.told = told;
     atomic_fetch_add(&request->refs, 1); /* the core's, until ENDED */
-    zkl_permits_acquire(&request->client->driver->core, now, &request->permits);
+    (void)zkl_bundle_acquire(&request->client->driver->core, now, &request->bundle);
 }
 
 bool zkl_permit_request_is_over(const struct zkl_permit_request *request)
 {
-    return request->permits.state == ZKL_PERMITS_IDLE && !request->ending.queued;
+    return request->bundle.state == ZKL_BUNDLE_IDLE && !request->ending.queued;
 }
 
 bool zkl_permit_request_is_busy(const struct zkl_permit_request *request, int64_t now_ns)
 {
     return request->busy_at != 0 && now_ns >= request->busy_at &&
-           zkl_permits_is_behind(&request->permits);
+           zkl_bundle_is_behind(&request->bundle);
 }
 
 int64_t zkl_permit_request_next_look(const struct zkl_permit_request *request, int64_t now_ns)

@@ -4,11 +4,12 @@
 #ifndef ZKL_API_PERMIT_REQUEST_H
 #define ZKL_API_PERMIT_REQUEST_H
 
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "hold.h"
 
 struct zkl_permit_request {
-    struct zkl_permits permits; /* first */
+    struct zkl_bundle bundle; /* first */
+    struct zkl_contender gate_place;
     struct zkl_client *client;
     struct zkl_semaphore *semaphore; /* during the call */
     /* Both with references: a call that fails may have no handle any more. */
@@ -18,7 +19,9 @@ struct zkl_permit_request {
     struct zkl_waker ending; /* gives up the core's one without the mutex */
     int64_t busy_at;         /* from when on a try does not wait for others any more */
     size_t count;
-    struct zkl_contender *members[]; /* each the first member of its hold */
+    /* The gate's, and behind it one for each permit, whose contender is the first member of its
+     * hold. */
+    struct zkl_bundle_member members[];
 };
 
 /* NULL: no memory. Its holds have one reference each, the request's. */
@@ -34,7 +37,7 @@ int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc);
 /* For a waiting call, with the mutex: the contender that it queues with. */
 static inline const struct zkl_contender *zkl_contender_in_queue(const struct zkl_hold *hold)
 {
-    return hold->request ? &hold->request->permits.gate : &hold->contender;
+    return hold->request ? &hold->request->gate_place : &hold->contender;
 }
 
 /* --- for wait.c, with the mutex ----------------------------------------- */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "permit_request.h"
-#include "core/group.h"
+#include "core/bundle.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
@@ -39,9 +39,9 @@ static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
 {
     struct zkl_core *core = &hold->client->driver->core;
     if (hold->group && hold->phase == ZKL_PHASE_WAITING)
-        zkl_group_stop(core, now, hold->group, code);
+        zkl_bundle_stop(core, now, hold->group, code);
     else if (hold->request)
-        zkl_permits_stop(core, now, &hold->request->permits, code);
+        zkl_bundle_stop(core, now, &hold->request->bundle, code);
     else if (hold->local_waiter.waits)
         leave_turn(hold, code);
     else if (hold->phase == ZKL_PHASE_WAITING)
@@ -239,7 +239,7 @@ static bool is_unlisted(const struct zkl_hold *hold)
 
 /* An idle node of the handle is given up, and not waited for: a thread that waits for one lock must
  * not keep another one. */
-static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_member *member)
+static void prepare_member(const struct zkl_acquisition *a, struct zkl_bundle_member *member)
 {
     struct zkl_hold *hold = (struct zkl_hold *)member->contender;
     if (hold->mutex->has_local_queue)
@@ -255,12 +255,12 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_mem
 
 static int start_group(const struct zkl_acquisition *a)
 {
-    struct zkl_group *group = a->hold->group;
+    struct zkl_bundle *group = a->hold->group;
     struct zkl_core *core = &a->hold->client->driver->core;
     for (size_t i = 0; i < group->count; i++)
         prepare_member(a, &group->members[i]);
     group->lease_ns = a->wait.lease_ms * MS;
-    int rc = zkl_group_acquire(core, zkl_clock_now(), group);
+    int rc = zkl_bundle_acquire(core, zkl_clock_now(), group);
     for (size_t i = 0; rc != 0 && i < group->count; i++) {
         struct zkl_hold *hold = hold_at(a->hold, i);
         hold->phase = ZKL_PHASE_FAILED;
@@ -407,12 +407,12 @@ static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
     return WAITS_FOR_PROOF;
 }
 
-static void release_group(const struct zkl_group *group, struct zkl_core *core)
+static void release_group(const struct zkl_bundle *group, struct zkl_core *core)
 {
     struct zkl_contender *contenders[ZKL_MULTI_MEMBERS_MAX];
     for (size_t i = 0; i < group->count; i++)
         contenders[i] = group->members[i].contender;
-    zkl_group_release(core, zkl_clock_now(), contenders, group->count);
+    zkl_bundle_release(core, zkl_clock_now(), contenders, group->count);
 }
 
 bool zkl_hold_begin_release(struct zkl_hold *hold)
@@ -529,7 +529,7 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
 /* A group of which one was held and lost again says nothing, and begins anew. */
 static int on_failed(struct zkl_acquisition *a)
 {
-    const struct zkl_group *group = a->hold->group;
+    const struct zkl_bundle *group = a->hold->group;
     if (group)
         a->culprit = group->culprit;
     if (!group || !group->lost)
@@ -736,7 +736,7 @@ static struct zkl_hold *release_some(struct zkl_core *core, struct zkl_hold *hol
     size_t at = ZKL_TRANSACTION_MAX;
     for (; hold && at > 0; hold = hold->release_next)
         contenders[--at] = &hold->contender;
-    zkl_group_release(core, zkl_clock_now(), contenders + at, ZKL_TRANSACTION_MAX - at);
+    zkl_bundle_release(core, zkl_clock_now(), contenders + at, ZKL_TRANSACTION_MAX - at);
     return hold;
 }
 

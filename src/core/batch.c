@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Gathers the creates of a batch's members, and sends them in one transaction. feed.c calls this
- * file for each request of a member, core.c when an event is over; group.c and permits.c make
- * batches. With the client's mutex. */
+ * file for each request of a member, core.c when an event is over; bundle.c makes batches, and is
+ * told by the creates' answers alone. With the client's mutex. */
 #include "batch.h"
 
 #include <assert.h>

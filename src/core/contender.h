@@ -197,12 +197,11 @@ struct zkl_limit {
 };
 
 struct zkl_batch;
+struct zkl_bundle;
 struct zkl_contender;
 struct zkl_core;
-struct zkl_group;
 struct zkl_local_queue;
 struct zkl_path;
-struct zkl_permits;
 struct zkl_read_cache;
 struct zkl_reply;
 struct zkl_transaction;
@@ -222,11 +221,10 @@ struct zkl_lock_request {
     /* A read lock's: the same owner's held write lock, read when the contender begins. */
     const struct zkl_contender *downgrade_from;
     /* Not for the machine: what the contender is part of; NULL: none. */
-    struct zkl_batch *batch;     /* its requests go through this one */
-    bool views;                  /* it counts in path->view, */
-    bool unlisted;               /* and, a mutex's, in path->unlisted */
-    struct zkl_group *group;     /* which decides for it, until all members are held */
-    struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
+    struct zkl_batch *batch;   /* its requests go through this one */
+    bool views;                /* it counts in path->view, */
+    bool unlisted;             /* and, a mutex's, in path->unlisted */
+    struct zkl_bundle *bundle; /* which decides for it, until all members are held */
     /* The local queue whose owners may have it in turn, as long as they may; only
      * zkl_local_queue_join sets it. */
     struct zkl_local_queue *local_queue;

@@ -14,11 +14,11 @@
 #include <zklock/zklock.h>
 
 #include "batch.h"
+#include "bundle.h"
 #include "dispatch_reply.h"
 #include "due.h"
 #include "ephemerals.h"
 #include "feed.h"
-#include "group.h"
 #include "group_commit.h"
 #include "heartbeat.h"
 #include "leftovers.h"
@@ -26,7 +26,6 @@
 #include "list_coalescing.h"
 #include "local_queue.h"
 #include "opcode.h"
-#include "permits.h"
 #include "query.h"
 #include "read_cache.h"
 #include "requests.h"
@@ -45,7 +44,7 @@ const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state)
     case ZKL_TRACE_SESSION:
         return zkl_session_state_name((enum zkl_session_state)state);
     case ZKL_TRACE_PERMITS:
-        return zkl_permits_state_name((enum zkl_permits_state)state);
+        return zkl_bundle_state_name((enum zkl_bundle_state)state);
     case ZKL_TRACE_LOCAL_QUEUE:
         return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
     case ZKL_TRACE_CACHE:
@@ -99,15 +98,13 @@ static bool tell_composites(struct zkl_core *core, struct zkl_contender *c,
 {
     if (c->machine.lock_request.local_queue)
         zkl_local_queue_notification(core, c, notification);
-    return zkl_group_notification(core, c, notification) ||
-           zkl_permits_notification(core, c, notification);
+    return zkl_bundle_notification(core, c, notification);
 }
 
 static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kind kind)
 {
     static void (*const settle[ZKL_DUE_KINDS])(struct zkl_core *, struct zkl_due *) = {
-        [ZKL_DUE_GROUP] = zkl_group_settle,
-        [ZKL_DUE_PERMITS] = zkl_permits_settle,
+        [ZKL_DUE_BUNDLE] = zkl_bundle_settle,
         [ZKL_DUE_LOCAL_QUEUE] = zkl_local_queue_settle,
         [ZKL_DUE_CACHE] = zkl_read_cache_settle,
         [ZKL_DUE_BATCH] = zkl_batch_settle,
@@ -145,11 +142,10 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
     zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces cast from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
-    _Static_assert(offsetof(struct zkl_group, due) == 0 && offsetof(struct zkl_permits, due) == 0 &&
-                       offsetof(struct zkl_local_queue, due) == 0 &&
-                       offsetof(struct zkl_read_cache, due) == 0 &&
-                       offsetof(struct zkl_batch, due) == 0,
-                   "what is due comes first");
+    _Static_assert(
+        offsetof(struct zkl_bundle, due) == 0 && offsetof(struct zkl_local_queue, due) == 0 &&
+            offsetof(struct zkl_read_cache, due) == 0 && offsetof(struct zkl_batch, due) == 0,
+        "what is due comes first");
 }
 
 void zkl_core_fini(struct zkl_core *core)
@@ -388,41 +384,28 @@ void zkl_core_close(struct zkl_core *core, struct zkl_time now)
 
 /* --- several contenders ---------------------------------------------------- */
 
-int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group)
+int zkl_bundle_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle)
 {
     begin_event(core, now);
-    int rc = zkl_group_begin(core, group);
+    int rc = zkl_bundle_begin(core, bundle);
     if (rc == 0)
         settle(core);
     return rc;
 }
 
-void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code)
+void zkl_bundle_stop(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle,
+                     int code)
 {
     begin_event(core, now);
-    zkl_group_end(core, group, code);
+    zkl_bundle_end(core, bundle, code);
     settle(core);
 }
 
-void zkl_group_release(struct zkl_core *core, struct zkl_time now,
-                       struct zkl_contender *const *contenders, size_t count)
+void zkl_bundle_release(struct zkl_core *core, struct zkl_time now,
+                        struct zkl_contender *const *contenders, size_t count)
 {
     begin_event(core, now);
-    zkl_group_unlock(core, contenders, count);
-    settle(core);
-}
-
-void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p)
-{
-    begin_event(core, now);
-    zkl_permits_begin(core, p);
-    settle(core);
-}
-
-void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p, int code)
-{
-    begin_event(core, now);
-    zkl_permits_end(core, p, code);
+    zkl_bundle_unlock(core, contenders, count);
     settle(core);
 }
 

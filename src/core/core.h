@@ -231,8 +231,8 @@ struct zkl_contender {
     struct zkl_contender *sharers, *next_sharer;
     bool shares_next_list;  /* not that list: the one that follows its answer */
     bool first_list_is_out; /* and counted in zkl_shared_list's out */
-    /* group.c's: the owner was notified of its failure, and only its end is still to report */
-    bool group_has_failed;
+    /* bundle.c's: the owner was notified of its failure, and only its end is still to report */
+    bool bundle_has_failed;
     /* The contender that waits for this one's node, which is deleted, and is notified once the
      * reason is known. */
     struct zkl_contender *heir, *heir_of;
@@ -340,8 +340,7 @@ struct zkl_query {
 
 /* The kinds of what is due, in the order in which they are checked; see due.h. */
 enum zkl_due_kind {
-    ZKL_DUE_GROUP,
-    ZKL_DUE_PERMITS,
+    ZKL_DUE_BUNDLE,
     ZKL_DUE_LOCAL_QUEUE,
     ZKL_DUE_CACHE,
     ZKL_DUE_BATCH,

@@ -15,7 +15,7 @@
 #include "heartbeat.h"
 #include "leftovers.h"
 #include "requests.h"
-#include "permits.h"
+#include "bundle.h"
 #include "query.h"
 #include "list_coalescing.h"
 #include "watch.h"
@@ -286,7 +286,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         feed_sharers(core, c, event); /* first: c may end by it */
     /* A SET may have taken the GET's place. */
     if (slot->kind == ZKL_REQ_GET || slot->kind == ZKL_REQ_SET)
-        zkl_permits_share_limit(core, c, event);
+        zkl_bundle_share_limit(core, c, event);
     if (slot->kind == ZKL_REQ_CREATE && reply->answer == ZKL_ANSWER_OK)
         zkl_unlisted_created(core, c, reply->name, &event);
     if (slot->kind == ZKL_REQ_DELETE && reply->answer == ZKL_ANSWER_OK)

@@ -16,15 +16,14 @@
 #include <zklock/zklock.h>
 
 #include "batch.h"
+#include "bundle.h"
 #include "due.h"
 #include "ephemerals.h"
-#include "group.h"
 #include "group_commit.h"
 #include "leftovers.h"
 #include "list_coalescing.h"
 #include "local_queue.h"
 #include "opcode.h"
-#include "permits.h"
 #include "read_cache.h"
 #include "requests.h"
 #include "timers.h"
@@ -143,12 +142,12 @@ static bool asks_for_limit(const struct zkl_contender *c)
     return c->slots[ZKL_SLOT_LIMIT].id != 0 && c->slots[ZKL_SLOT_LIMIT].kind == ZKL_REQ_GET;
 }
 
-/* Another lease of the same request has asked for the number of permits, and shares the answer. */
+/* The first lease of the same request has asked for the number of permits, for all of them. */
 static bool shares_limit(const struct zkl_contender *contender)
 {
-    const struct zkl_permits *p = contender->machine.lock_request.permits;
-    const struct zkl_contender *first = p ? p->members[0] : contender;
-    return first != contender && first->machine.lock_request.permits == p && asks_for_limit(first);
+    const struct zkl_bundle *b = contender->machine.lock_request.bundle;
+    const struct zkl_contender *first = b ? b->members[1].contender : contender;
+    return first != contender && first->machine.lock_request.bundle == b && asks_for_limit(first);
 }
 
 /* False: it is not a request. */
@@ -353,8 +352,8 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     struct zkl_contender *heir = take_heir(c);
     if (c->machine.lock_request.batch)
         zkl_batch_touch(core, c->machine.lock_request.batch);
-    if (c->machine.lock_request.group)
-        zkl_due_add(core, &c->machine.lock_request.group->due, ZKL_DUE_GROUP);
+    if (c->machine.lock_request.bundle)
+        zkl_due_add(core, &c->machine.lock_request.bundle->due, ZKL_DUE_BUNDLE);
     if (c->machine.lock_request.read_cache)
         zkl_due_add(core, &c->machine.lock_request.read_cache->due, ZKL_DUE_CACHE);
     for (size_t i = 0; i < actions.count; i++)

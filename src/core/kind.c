@@ -3,7 +3,7 @@
  * The kinds of locks, a row each: what a contender does in its own way until it is granted. The
  * common steps (queueing.c, lock_request.c) ask only the row, which contender.c gave to the step,
  * for the kind. Whom a kind waits for, and how its nodes are named, is its role's row in role.c. A
- * semaphore's mutex is one of its permits; a mutex beside them (permits.c) decides which request is
+ * semaphore's mutex is one of its permits; a mutex beside them (bundle.h) decides which request is
  * next. Constant; contender.c calls it with the client's lock. docs/adding-a-lock-kind.md adds a
  * kind as an exercise. */
 #include "step.h"

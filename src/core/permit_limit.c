@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A contender for a permit of a semaphore. Its lock path is Curator's `leases`. It is granted when
  * its own node exists and the leases are not more than the permits, whatever their numbers; the
- * inner mutex (permits.c) has decided the order before. The number of permits is a decimal number
+ * inner mutex (bundle.h) has decided the order before. The number of permits is a decimal number
  * in the path's data. The contender reads it together with each list of the path, and watches it
  * while it waits. */
 #include <zklock/zklock.h>

@@ -3,7 +3,7 @@
  * What a core does by the clock: heartbeats, ends of leases and of the window, the small reads that
  * keep a link active, and second attempts at requests that could not be sent. It keeps no timer: it
  * returns when it must be called next. With the client's mutex; core.c calls it when the driver's
- * timer has fired; group.c and permits.c delay retries by it. */
+ * timer has fired, bundle.c for leases that begin. */
 #include "timers.h"
 
 #include "feed.h"

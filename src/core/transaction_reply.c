@@ -2,7 +2,7 @@
  *
  * Distributes the answer to a transaction to its contenders, each as if it had asked alone:
  * transaction.h says what an answer proves, group_commit.h what follows from one of a group commit.
- * dispatch_reply.c calls this file, group.c and permits.c for creates that will not be sent, and
+ * dispatch_reply.c calls this file, bundle.c for creates that will not be sent, and
  * core.c for creates that wait to be grouped and will not be sent. */
 #include "transaction.h"
 

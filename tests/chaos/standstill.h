@@ -3,7 +3,7 @@
  * is a wake-up that was lost. Time is counted in writes of the canary, so a slow machine is no fault.
  *
  * A lock is free while no seat has a hold of it. A multi-lock that waits may stand first at a lock
- * that it has not been granted (core/group.h): at one of LINKED. So these stand still only when all
+ * that it has not been granted (core/bundle.h): at one of LINKED. So these stand still only when all
  * of them are free and nobody is granted any, or when the others were granted so often meanwhile that
  * the multi-lock must have had its turn. The nodes of whoever was lost stand for a session's length:
  * nothing is judged until that time has passed without a new link or a loss. */

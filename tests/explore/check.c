@@ -225,14 +225,14 @@ void check_expiry(struct world *w, int64_t session)
 /* Nothing is queued ahead of a lock that is not held; all members are of one fate. */
 static void check_group(const struct client *c)
 {
-    const struct zkl_group *group = &c->group;
+    const struct zkl_bundle *group = &c->group;
     bool contended = false;
     for (size_t i = 0; i < group->count; i++) {
         const struct place *place = (const struct place *)c->members[i].contender;
         enum zkl_contender_state state = place->contender.machine.state;
-        must((place->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
-        if (group->state != ZKL_GROUP_ACQUIRING ||
-            place->contender.machine.lock_request.group != group)
+        must((place->phase == WAITING) == (group->state == ZKL_BUNDLE_TAKING));
+        if (group->state != ZKL_BUNDLE_TAKING ||
+            place->contender.machine.lock_request.bundle != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
         contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;

@@ -270,9 +270,8 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     for (int i = 0; i < ZKL_SUBS; i++)
         watch_ref(o->subs[i].watch);
     raw(o->batch_wants_create | o->batch_wants_list << 1 | o->batch_list_for_view << 2 |
-        o->shares_next_list << 3 | o->first_list_is_out << 4 | o->group_has_failed << 5 |
-        (o->machine.lock_request.group != NULL) << 6 |
-        (o->machine.lock_request.permits != NULL) << 7 |
+        o->shares_next_list << 3 | o->first_list_is_out << 4 | o->bundle_has_failed << 5 |
+        (o->machine.lock_request.bundle != NULL) << 6 |
         (o->machine.lock_request.local_queue != NULL) << 8 | o->machine.lock_request.views << 9 |
         o->machine.lock_request.unlisted << 10 | o->batch_list_has_stat << 11 |
         o->delete_sent << 12);
@@ -475,14 +474,14 @@ static void leftovers(const struct zkl_core *k)
 
 static void group(const struct client *c)
 {
-    const struct zkl_group *g = &c->group;
+    const struct zkl_bundle *g = &c->group;
     raw(g->state);
     raw((int64_t)g->count);
     raw(g->code);
     raw(g->lost | g->due.listed << 1);
     raw((int64_t)g->culprit);
     for (size_t i = 0; i < g->count; i++)
-        raw(c->members[i].backs_out | (c->members[i].contender->machine.lock_request.group == g)
+        raw(c->members[i].backs_out | (c->members[i].contender->machine.lock_request.bundle == g)
                                           << 1);
     for (int i = 0; i < ROOTS && (g->count > 0 || c->core.group_commit.from > 0); i++) {
         own(LINK, c->paths[i].view.link);
@@ -711,14 +710,14 @@ static void owner(const struct owner *o)
     if (o->part->kind != PART_PERMITS || o->phase == IDLE)
         return;
     d.client = name_of(o->client);
-    raw(o->permits->state);
-    raw(o->permits->code);
-    raw(o->permits->due.listed);
+    raw(o->permits->bundle.state);
+    raw(o->permits->bundle.code);
+    raw(o->permits->bundle.due.listed);
     raw(o->permits->gate.machine.state);
     zxid(o->permits->gate.machine.czxid);
-    raw(o->permits->batch != NULL);
-    if (o->permits->batch)
-        batch(&o->client->core, o->permits->batch);
+    raw(o->permits->bundle.batch != NULL);
+    if (o->permits->bundle.batch)
+        batch(&o->client->core, o->permits->bundle.batch);
 }
 
 /* --- the ensemble --------------------------------------------------------- */

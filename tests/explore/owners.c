@@ -405,9 +405,9 @@ static void reader_unlock(struct owner *o, bool exits)
 
 /* --- permits -------------------------------------------------------------- */
 
-static void permits_told(struct zkl_permits *permits, const struct zkl_notification *news)
+static void permits_told(struct zkl_bundle *bundle, const struct zkl_notification *news)
 {
-    struct owner *o = ((struct place *)permits->members[0])->owner;
+    struct owner *o = ((struct place *)bundle->members[1].contender)->owner;
     if (o->client->dead)
         return;
     must(!o->over);
@@ -440,19 +440,26 @@ static void permits_start(struct owner *o, const struct zkl_lock_request *lock_r
     for (int i = 0; i < o->part->count; i++) {
         place_begin(&o->place[i], o);
         o->place[i].in_core = false;
-        o->members[i] = &o->place[i].contender;
     }
     if (!c->world->bounds->scenario->unsaid)
         c->view.permits = c->world->bounds->scenario->permits;
-    *o->permits = (struct zkl_permits){.gate_path = &c->gate,
-                                       .lock_request = *lock_request,
-                                       .members = o->members,
-                                       .count = (size_t)o->part->count,
-                                       .told = permits_told};
-    o->permits->lock_request.path = &c->paths[LEASES];
-    o->permits->lock_request.quota.view = &c->view;
-    o->permits->lock_request.naming.role = ZKL_ROLE_PERMIT;
-    zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
+    struct permits *permits = o->permits;
+    *permits = (struct permits){.bundle = {.members = permits->members,
+                                           .count = 1 + (size_t)o->part->count,
+                                           .gated = true,
+                                           .told = permits_told}};
+    permits->members[0] =
+        (struct zkl_bundle_member){.contender = &permits->gate,
+                                   .lock_request = {.path = &c->gate, .data = lock_request->data}};
+    for (int i = 0; i < o->part->count; i++) {
+        struct zkl_bundle_member *member = &permits->members[1 + i];
+        *member = (struct zkl_bundle_member){.contender = &o->place[i].contender,
+                                             .lock_request = *lock_request};
+        member->lock_request.path = &c->paths[LEASES];
+        member->lock_request.quota.view = &c->view;
+        member->lock_request.naming.role = ZKL_ROLE_PERMIT;
+    }
+    must(zkl_bundle_acquire(&c->core, now_of(c->world), &permits->bundle) == 0);
 }
 
 static void permits_release(struct owner *o)
@@ -485,18 +492,18 @@ int owner_permits_out(const struct owner *o)
 static void multi_start(struct owner *o, const struct zkl_lock_request *lock_request)
 {
     struct client *c = o->client;
-    c->group = (struct zkl_group){.members = c->members, .count = (size_t)o->part->count};
+    c->group = (struct zkl_bundle){.members = c->members, .count = (size_t)o->part->count};
     for (int i = 0; i < o->part->count; i++) {
         struct place *place = &o->place[i];
         place_begin(place, o);
-        c->members[i] = (struct zkl_group_member){.contender = &place->contender,
-                                                  .lock_request = *lock_request};
+        c->members[i] = (struct zkl_bundle_member){.contender = &place->contender,
+                                                   .lock_request = *lock_request};
         c->members[i].lock_request.path = &c->paths[place->root];
         c->members[i].lock_request.views = true;
         c->paths[place->root].view.calm = true; /* a hint, which may be wrong */
     }
     o->phase = WAITING;
-    must(zkl_group_acquire(&c->core, now_of(c->world), &c->group) == 0);
+    must(zkl_bundle_acquire(&c->core, now_of(c->world), &c->group) == 0);
 }
 
 static void multi_release(struct owner *o)
@@ -513,7 +520,7 @@ static void multi_release(struct owner *o)
     }
     o->phase = UNLOCKING;
     if (n > 0)
-        zkl_group_release(&c->core, now_of(c->world), o->members, n);
+        zkl_bundle_release(&c->core, now_of(c->world), o->members, n);
 }
 
 /* --- queries -------------------------------------------------------------- */
@@ -625,7 +632,7 @@ bool owner_may_unlock(const struct owner *o)
     if (o->part->kind == PART_LOCK)
         return o->place->phase == GRANTED && !is_awaited(o);
     if (o->part->kind == PART_MULTI)
-        return o->phase == WAITING && o->client->group.state == ZKL_GROUP_GRANTED;
+        return o->phase == WAITING && o->client->group.state == ZKL_BUNDLE_GRANTED;
     return o->phase == GRANTED;
 }
 
@@ -654,7 +661,7 @@ bool owner_may_stop(const struct owner *o)
     if (o->part->kind == PART_LOCK)
         return o->place->phase == WAITING;
     if (o->part->kind == PART_MULTI)
-        return o->phase == WAITING && o->client->group.state == ZKL_GROUP_ACQUIRING;
+        return o->phase == WAITING && o->client->group.state == ZKL_BUNDLE_TAKING;
     return o->phase == WAITING;
 }
 
@@ -672,14 +679,14 @@ void owner_stop(struct owner *o)
     case PART_MULTI:
         for (int i = 0; i < o->part->count; i++)
             o->place[i].stop_code = ZKL_ETIMEDOUT;
-        zkl_group_stop(&c->core, now, &c->group, ZKL_ETIMEDOUT);
-        must(c->group.state != ZKL_GROUP_ACQUIRING);
+        zkl_bundle_stop(&c->core, now, &c->group, ZKL_ETIMEDOUT);
+        must(c->group.state != ZKL_BUNDLE_TAKING);
         break;
     case PART_TURN:
         turn_stop(o);
         break;
     case PART_PERMITS:
-        zkl_permits_stop(&c->core, now, o->permits, ZKL_ETIMEDOUT);
+        zkl_bundle_stop(&c->core, now, &o->permits->bundle, ZKL_ETIMEDOUT);
         must(o->phase != WAITING);
         break;
     case PART_QUERY:

@@ -7,8 +7,7 @@
 #ifndef ZKL_EXPLORE_WORLD_H
 #define ZKL_EXPLORE_WORLD_H
 
-#include "core/group.h"
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "core/local_queue.h"
 #include "core/read_cache.h"
 #include "sim/fake.h"
@@ -125,9 +124,16 @@ struct place {
     struct unlocked unlocked;
 };
 
+/* A request for permits: the gate, and leases. */
+struct permits {
+    struct zkl_bundle bundle; /* first */
+    struct zkl_contender gate;
+    struct zkl_bundle_member members[1 + MEMBERS];
+};
+
 struct owner {
     struct zkl_local_waiter turn; /* first */
-    struct zkl_permits *permits;  /* NULL: it wants none */
+    struct permits *permits;      /* NULL: it wants none */
     struct zkl_query query;
     const struct part *part;
     struct client *client;
@@ -145,8 +151,8 @@ struct client {
     struct zkl_port port;
     struct world *world;
     struct fake_handle *current, *probe;
-    struct zkl_group group;
-    struct zkl_group_member members[MEMBERS];
+    struct zkl_bundle group;
+    struct zkl_bundle_member members[MEMBERS];
     struct zkl_path paths[ROOTS], gate;
     struct zkl_semaphore_view view;
     struct zkl_local_queue local_queue;

@@ -98,9 +98,9 @@ void owners_notification(struct stream *s, struct zkl_contender *contender,
 }
 
 /* Of a request for permits: all of them or none. */
-static void told(struct zkl_permits *permits, const struct zkl_notification *news)
+static void told(struct zkl_bundle *bundle, const struct zkl_notification *news)
 {
-    struct ask *ask = (struct ask *)permits;
+    struct ask *ask = (struct ask *)bundle;
     if (news->type == ZKL_NOTIFY_ENDED) {
         must(ask->phase == ANSWERED);
         ask->phase = IDLE;
@@ -108,7 +108,7 @@ static void told(struct zkl_permits *permits, const struct zkl_notification *new
     }
     must(ask->phase == WAITING);
     ask->phase = ANSWERED;
-    for (size_t i = 0; news->type == ZKL_NOTIFY_GRANTED && i < permits->count; i++) {
+    for (size_t i = 0; news->type == ZKL_NOTIFY_GRANTED && 1 + i < bundle->count; i++) {
         const struct zkl_contender_machine *m = &ask->owners[i].contender.machine;
         must(ask->owners[i].phase == IDLE && m->state == ZKL_CONTENDER_HOLDING);
         ask->owners[i] = (struct owner){.contender = ask->owners[i].contender,
@@ -385,17 +385,17 @@ static struct owner *group_owner(struct stream *s, size_t i)
 
 static void acquire_group(struct stream *s)
 {
-    s->group = (struct zkl_group){.count = 1 + fuzz_below(&s->in, MEMBERS), .members = s->members};
+    s->group = (struct zkl_bundle){.count = 1 + fuzz_below(&s->in, MEMBERS), .members = s->members};
     s->group.lease_ns = fuzz_below(&s->in, 4) == 3 ? 500 * MS : 0;
     for (size_t i = 0; i < s->group.count; i++) {
         struct owner *owner = group_owner(s, i);
         *owner = (struct owner){.phase = WAITING, .stopped = true};
-        s->members[i] = (struct zkl_group_member){
+        s->members[i] = (struct zkl_bundle_member){
             .contender = &owner->contender, .lock_request = take_lock_request(s, &s->paths[i])};
         s->members[i].lock_request.lease_ns = 0; /* it counts from the grant of all */
         s->members[i].lock_request.try_only = s->members[0].lock_request.try_only;
     }
-    if (zkl_group_acquire(&s->core, s->now, &s->group) == 0)
+    if (zkl_bundle_acquire(&s->core, s->now, &s->group) == 0)
         return;
     for (size_t i = 0; i < s->group.count; i++)
         group_owner(s, i)->phase = IDLE; /* no memory: nothing was begun */
@@ -414,7 +414,7 @@ static void release_some(struct stream *s, size_t first, size_t count)
         list[n++] = &s->owners[i].contender;
     }
     if (n > 0)
-        zkl_group_release(&s->core, s->now, list, n);
+        zkl_bundle_release(&s->core, s->now, list, n);
 }
 
 static void act_as_group(struct stream *s)
@@ -427,7 +427,7 @@ static void act_as_group(struct stream *s)
     if (idle)
         acquire_group(s);
     else if (waiting)
-        zkl_group_stop(&s->core, s->now, &s->group, ZKL_ETIMEDOUT);
+        zkl_bundle_stop(&s->core, s->now, &s->group, ZKL_ETIMEDOUT);
     else
         release_some(s, SINGLES, MEMBERS);
     for (size_t i = 0; i < MEMBERS && waiting; i++)
@@ -439,18 +439,23 @@ static void act_as_group(struct stream *s)
 static void acquire_permits(struct stream *s, struct ask *ask)
 {
     *ask = (struct ask){.owners = ask->owners, .phase = WAITING};
+    struct zkl_lock_request lock_request = take_lock_request(s, &s->leases);
+    lock_request.quota.view = &s->view;
+    lock_request.naming = (struct zkl_naming){.role = ZKL_ROLE_PERMIT};
+    ask->bundle = (struct zkl_bundle){.members = ask->members,
+                                      .count = 2 + fuzz_below(&s->in, MEMBERS),
+                                      .gated = true,
+                                      .lease_ns = lock_request.lease_ns,
+                                      .told = told};
+    lock_request.lease_ns = 0; /* it counts from the grant of all */
+    ask->members[0] = (struct zkl_bundle_member){
+        .contender = &ask->gate, .lock_request = {.path = &s->gate, .data = lock_request.data}};
     for (size_t i = 0; i < MEMBERS; i++)
-        ask->members[i] = &ask->owners[i].contender;
-    ask->permits = (struct zkl_permits){.gate_path = &s->gate,
-                                        .lock_request = take_lock_request(s, &s->leases),
-                                        .members = ask->members,
-                                        .count = 1 + fuzz_below(&s->in, MEMBERS),
-                                        .told = told};
-    ask->permits.lock_request.quota.view = &s->view;
-    ask->permits.lock_request.naming = (struct zkl_naming){.role = ZKL_ROLE_PERMIT};
+        ask->members[1 + i] = (struct zkl_bundle_member){.contender = &ask->owners[i].contender,
+                                                         .lock_request = lock_request};
     for (size_t i = 0; i < MEMBERS; i++)
         ask->owners[i] = (struct owner){.phase = IDLE};
-    zkl_permits_acquire(&s->core, s->now, &ask->permits);
+    (void)zkl_bundle_acquire(&s->core, s->now, &ask->bundle);
 }
 
 static void act_as_ask(struct stream *s, struct ask *ask)
@@ -461,10 +466,10 @@ static void act_as_ask(struct stream *s, struct ask *ask)
     if (idle)
         acquire_permits(s, ask);
     else if (ask->phase == WAITING)
-        zkl_permits_stop(&s->core, s->now, &ask->permits, ZKL_ECANCELED);
+        zkl_bundle_stop(&s->core, s->now, &ask->bundle, ZKL_ECANCELED);
     else
         release_some(s, (size_t)(ask->owners - s->owners), MEMBERS);
-    (void)zkl_permits_is_behind(&ask->permits);
+    (void)zkl_bundle_is_behind(&ask->bundle);
 }
 
 /* --- queries ------------------------------------------------------------- */
@@ -537,10 +542,10 @@ static void give_up_paths(struct stream *s)
 void owners_go(struct stream *s)
 {
     if (s->group.count > 0)
-        zkl_group_stop(&s->core, s->now, &s->group, ZKL_ECANCELED);
+        zkl_bundle_stop(&s->core, s->now, &s->group, ZKL_ECANCELED);
     for (size_t i = 0; i < ASKS; i++) {
         if (s->asks[i].phase == WAITING)
-            zkl_permits_stop(&s->core, s->now, &s->asks[i].permits, ZKL_ECANCELED);
+            zkl_bundle_stop(&s->core, s->now, &s->asks[i].bundle, ZKL_ECANCELED);
     }
     for (size_t i = 0; i < OWNERS; i++) {
         if (s->owners[i].phase == GRANTED)

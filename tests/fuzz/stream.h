@@ -7,8 +7,7 @@
 
 #include <zklock/zklock.h>
 
-#include "core/group.h"
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "core/query.h"
 #include "fuzz.h"
 
@@ -101,9 +100,10 @@ struct alone {
 
 /* A request for permits. */
 struct ask {
-    struct zkl_permits permits; /* first */
-    struct owner *owners;       /* MEMBERS of them */
-    struct zkl_contender *members[MEMBERS];
+    struct zkl_bundle bundle; /* first */
+    struct zkl_contender gate;
+    struct owner *owners; /* MEMBERS of them */
+    struct zkl_bundle_member members[1 + MEMBERS];
     enum phase phase; /* of the whole; ANSWERED until the core is done with it */
     bool stopped;
 };
@@ -143,8 +143,8 @@ struct stream {
     bool left_watches; /* the server did not know how to remove them, once */
     struct server server;
     struct owner owners[OWNERS]; /* singles, the group's, the requests' for permits */
-    struct zkl_group group;
-    struct zkl_group_member members[MEMBERS];
+    struct zkl_bundle group;
+    struct zkl_bundle_member members[MEMBERS];
     struct ask asks[ASKS];
     struct zkl_semaphore_view view;
     struct question questions[QUERIES];

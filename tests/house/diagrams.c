@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "core/session.h"
 #include "core/local_queue.h"
 #include "core/read_cache.h"
@@ -41,12 +41,12 @@ static bool session_may_move(int from, int to)
 
 static const char *permits_name(int state)
 {
-    return zkl_permits_state_name((enum zkl_permits_state)state);
+    return zkl_bundle_state_name((enum zkl_bundle_state)state);
 }
 
 static bool permits_may_move(int from, int to)
 {
-    return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
+    return zkl_bundle_may_move((enum zkl_bundle_state)from, (enum zkl_bundle_state)to);
 }
 
 static const char *local_queue_name(int state)
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
     static struct machine machines[] = {
         {"contender", ZKL_CONTENDER_STATES, contender_name, contender_may_move, {{false}}},
         {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
-        {"request for permits", ZKL_PERMITS_STATES, permits_name, permits_may_move, {{false}}},
+        {"request for permits", ZKL_BUNDLE_STATES, permits_name, permits_may_move, {{false}}},
         {"local queue", ZKL_LOCAL_QUEUE_STATES, local_queue_name, local_queue_may_move, {{false}}},
         {"readers in one node", ZKL_READ_CACHE_STATES, cache_name, cache_may_move, {{false}}},
     };

@@ -288,14 +288,14 @@ void check_world(struct world *w)
 /* Nothing is queued ahead of a lock that is not held; all members are of one fate. Modes: F26. */
 static void check_group(const struct proc *p)
 {
-    const struct zkl_group *group = &p->group;
+    const struct zkl_bundle *group = &p->group;
     bool contended = false;
     for (size_t i = 0; i < group->count; i++) {
         const struct app *app = (const struct app *)p->members[i].contender;
         enum zkl_contender_state state = app->contender.machine.state;
-        must((app->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
-        if (group->state != ZKL_GROUP_ACQUIRING ||
-            app->contender.machine.lock_request.group != group)
+        must((app->phase == WAITING) == (group->state == ZKL_BUNDLE_TAKING));
+        if (group->state != ZKL_BUNDLE_TAKING ||
+            app->contender.machine.lock_request.bundle != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
         contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;

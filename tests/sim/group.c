@@ -25,7 +25,7 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
 {
     struct world *w = p->world;
     struct app *app = &p->apps[APPS + root];
-    struct zkl_group_member *member = &p->members[p->group.count++];
+    struct zkl_bundle_member *member = &p->members[p->group.count++];
     *app = (struct app){.proc = p,
                         .phase = WAITING,
                         .in_core = true,
@@ -50,7 +50,7 @@ static void start(struct proc *p)
     struct world *w = p->world;
     bool try_only = chance(w, 5);
     int64_t lease_ns = chance(w, 8) ? (1 + rnd(w, 200)) * MS : 0;
-    p->group = (struct zkl_group){.members = p->members};
+    p->group = (struct zkl_bundle){.members = p->members};
     for (int root = 0; root < ROOTS; root++) {
         if (!chance(w, 4))
             add_member(p, root, try_only, lease_ns);
@@ -60,7 +60,7 @@ static void start(struct proc *p)
     happened(w, SIM_MULTI);
     say("[%6lld] %d locks %zu together", (long long)w->fake.now_ms, name_of(p), p->group.count);
     p->group_until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 600) : INT64_MAX;
-    must(zkl_group_acquire(core_of(p), now_of(p), &p->group) == 0);
+    must(zkl_bundle_acquire(core_of(p), now_of(p), &p->group) == 0);
 }
 
 static void stop(struct proc *p)
@@ -71,8 +71,8 @@ static void stop(struct proc *p)
     say("[%6lld] %d stops all", (long long)w->fake.now_ms, name_of(p));
     for (size_t i = 0; i < p->group.count; i++)
         member_app(p, i)->stop_code = code;
-    zkl_group_stop(core_of(p), now_of(p), &p->group, code);
-    must(p->group.state != ZKL_GROUP_ACQUIRING);
+    zkl_bundle_stop(core_of(p), now_of(p), &p->group, code);
+    must(p->group.state != ZKL_BUNDLE_TAKING);
 }
 
 static void release(struct proc *p)
@@ -89,7 +89,7 @@ static void release(struct proc *p)
         held[n++] = &app->contender;
     }
     if (n > 0)
-        zkl_group_release(core_of(p), now_of(p), held, n);
+        zkl_bundle_release(core_of(p), now_of(p), held, n);
 }
 
 /* True: none of the members is anything any more. */
@@ -115,10 +115,10 @@ void group_run(struct proc *p)
         p->group.count = 0;
         if (proc_is_lively(p) && chance(w, 8))
             start(p);
-    } else if (p->group.state == ZKL_GROUP_ACQUIRING &&
+    } else if (p->group.state == ZKL_BUNDLE_TAKING &&
                (due || (w->calm && p->group_until_ms != INT64_MAX))) {
         stop(p);
-    } else if (p->group.state == ZKL_GROUP_GRANTED && (w->calm || chance(w, 12))) {
+    } else if (p->group.state == ZKL_BUNDLE_GRANTED && (w->calm || chance(w, 12))) {
         release(p);
     }
 }

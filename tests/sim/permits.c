@@ -41,20 +41,25 @@ static struct permit *permit_of(struct zkl_contender *contender)
     return (struct permit *)contender;
 }
 
+static size_t count_of(const struct ask *ask)
+{
+    return ask->bundle.count - 1;
+}
+
 static void on_granted(struct ask *ask)
 {
     struct world *w = ask->proc->world;
     must(ask->phase == WAITING);
-    for (size_t i = 0; i < ask->permits.count; i++) {
-        struct permit *permit = permit_of(ask->members[i]);
+    for (size_t i = 0; i < count_of(ask); i++) {
+        struct permit *permit = permit_of(ask->members[1 + i].contender);
         must(permit->contender.machine.state == ZKL_CONTENDER_HOLDING);
         permit->in_core = true; /* by itself, from here on */
         permit->suspect = permit->contender.machine.suspect;
     }
     /* First come, first served, unless the place of one was taken away. */
-    must(w->strangers || w->wiped || ask->permits.gate.machine.czxid > w->last_gate);
-    if (ask->permits.gate.machine.czxid > w->last_gate)
-        w->last_gate = ask->permits.gate.machine.czxid;
+    must(w->strangers || w->wiped || ask->gate.machine.czxid > w->last_gate);
+    if (ask->gate.machine.czxid > w->last_gate)
+        w->last_gate = ask->gate.machine.czxid;
     w->tally->grants++;
     ask->phase = GRANTED;
     ask->until_ms = w->fake.now_ms + rnd(w, chance(w, 3) ? FAKE_TIMEOUT_MS : 60);
@@ -68,7 +73,7 @@ static void on_failed(struct ask *ask, int code)
     w->tally->failures[-code]++;
     bool ends_try = code == ZKL_EBUSY || code == ZKL_EUNPROVED;
     bool right =
-        code == ask->stop_code || (ends_try && ask->permits.lock_request.try_only) ||
+        code == ask->stop_code || (ends_try && ask->members[1].lock_request.try_only) ||
         (code == ZKL_ENOMEM && w->out_of_memory) || (code == ZKL_ESYSTEM && w->few_watches) ||
         (code == ZKL_EFULL && w->few_nodes) || (code == ZKL_ECLOSED && ask->proc->closed) ||
         (code == ZKL_EAUTH && ask->proc->refused) || (code == ZKL_EACCES && may_be_denied(w)) ||
@@ -76,15 +81,15 @@ static void on_failed(struct ask *ask, int code)
         (code == ZKL_EMISMATCH && w->limit_changes && !ask->proc->view.agreed) ||
         (code == ZKL_EINVAL && w->limit_changes);
     if (!right) {
-        say("failed with %d: %s", code, ask->permits.detail);
+        say("failed with %d: %s", code, ask->bundle.detail);
         wrong("permits failed for no reason");
     }
     ask->phase = ANSWERED;
 }
 
-static void told(struct zkl_permits *permits, const struct zkl_notification *news)
+static void told(struct zkl_bundle *bundle, const struct zkl_notification *news)
 {
-    struct ask *ask = (struct ask *)permits;
+    struct ask *ask = (struct ask *)bundle;
     if (ask->proc->dead_until_ms != 0)
         return; /* no process receives it */
     must(!ask->over);
@@ -128,30 +133,33 @@ static void start(struct ask *ask)
     struct world *w = p->world;
     size_t count = 1 + rnd(w, chance(w, 2) ? 1 : AT_ONCE_MAX);
     *ask = (struct ask){.proc = p, .phase = WAITING};
+    int64_t lease_ns = chance(w, 6) ? (1 + rnd(w, 100)) * MS : 0;
+    struct zkl_lock_request lock_request = {.path = &p->leases,
+                                            .data = "owner",
+                                            .naming.role = ZKL_ROLE_PERMIT,
+                                            .quota.view = &p->view,
+                                            .try_only = chance(w, 5),
+                                            .try_sync = chance(w, 2),
+                                            .watch_own = chance(w, 3),
+                                            .posted = chance(w, 4)};
+    ask->members[0] = (struct zkl_bundle_member){
+        .contender = &ask->gate, .lock_request = {.path = &p->gate, .data = "owner"}};
     for (size_t i = 0; i < count; i++)
-        ask->members[i] = &ask->list[i].contender;
-    ask->permits.gate_path = &p->gate;
-    ask->permits.members = ask->members;
-    ask->permits.count = count;
-    ask->permits.told = told;
-    ask->permits.lock_request =
-        (struct zkl_lock_request){.path = &p->leases,
-                                  .data = "owner",
-                                  .naming.role = ZKL_ROLE_PERMIT,
-                                  .quota.view = &p->view,
-                                  .try_only = chance(w, 5),
-                                  .try_sync = chance(w, 2),
-                                  .watch_own = chance(w, 3),
-                                  .posted = chance(w, 4),
-                                  .lease_ns = chance(w, 6) ? (1 + rnd(w, 100)) * MS : 0};
-    if (ask->permits.lock_request.try_only)
+        ask->members[1 + i] = (struct zkl_bundle_member){.contender = &ask->list[i].contender,
+                                                         .lock_request = lock_request};
+    ask->bundle = (struct zkl_bundle){.members = ask->members,
+                                      .count = 1 + count,
+                                      .gated = true,
+                                      .lease_ns = lease_ns,
+                                      .told = told};
+    if (ask->members[1].lock_request.try_only)
         ask->stop_code = ZKL_EBUSY;
     if (count > 1)
         happened(w, SIM_SEVERAL_PERMITS);
     ask->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 600) : INT64_MAX;
     say("[%6lld] %d acquires %zu permits%s", (long long)w->fake.now_ms, name_of(p), count,
-        ask->permits.lock_request.try_only ? " (try)" : "");
-    zkl_permits_acquire(core_of(p), now_of(p), &ask->permits);
+        ask->members[1].lock_request.try_only ? " (try)" : "");
+    (void)zkl_bundle_acquire(core_of(p), now_of(p), &ask->bundle);
 }
 
 static void stop(struct ask *ask)
@@ -160,7 +168,7 @@ static void stop(struct ask *ask)
     ask->stop_code = chance(w, 2) ? ZKL_ETIMEDOUT : ZKL_ECANCELED;
     happened(w, ask->stop_code == ZKL_ETIMEDOUT ? SIM_DEADLINE : SIM_CANCEL);
     say("[%6lld] %d stops its permits", (long long)w->fake.now_ms, name_of(ask->proc));
-    zkl_permits_stop(core_of(ask->proc), now_of(ask->proc), &ask->permits, ask->stop_code);
+    zkl_bundle_stop(core_of(ask->proc), now_of(ask->proc), &ask->bundle, ask->stop_code);
     must(ask->phase != WAITING);
 }
 
@@ -169,7 +177,7 @@ static bool release(struct ask *ask)
 {
     struct world *w = ask->proc->world;
     bool all = true;
-    for (size_t i = 0; i < ask->permits.count; i++) {
+    for (size_t i = 0; i < count_of(ask); i++) {
         struct permit *permit = &ask->list[i];
         if (!permit->released && (w->calm || chance(w, 2))) {
             permit->released = true;
@@ -185,7 +193,7 @@ static bool release(struct ask *ask)
 static bool is_gone(const struct ask *ask)
 {
     bool gone = ask->over;
-    for (size_t i = 0; i < ask->permits.count; i++)
+    for (size_t i = 0; i < count_of(ask); i++)
         gone = gone && !ask->list[i].in_core;
     return gone;
 }
@@ -196,7 +204,7 @@ void permits_run(struct proc *p)
     for (int i = 0; w->semaphores && i < ASKS; i++) {
         struct ask *ask = &p->asks[i];
         bool due = ask->until_ms <= w->fake.now_ms;
-        due = due || (ask->permits.state == ZKL_PERMITS_BACKING && chance(w, 4));
+        due = due || (ask->bundle.state == ZKL_BUNDLE_BACKING && chance(w, 4));
         if (ask->phase == WAITING && (due || (w->calm && ask->until_ms != INT64_MAX)))
             stop(ask);
         else if (ask->phase == GRANTED && due && release(ask))
@@ -219,7 +227,7 @@ bool permits_done(const struct proc *p)
 int permits_out(const struct proc *p, const struct ask *ask)
 {
     int out = 0;
-    for (size_t i = 0; ask->phase == GRANTED && i < ask->permits.count; i++) {
+    for (size_t i = 0; ask->phase == GRANTED && i < count_of(ask); i++) {
         const struct permit *permit = &ask->list[i];
         const char *guid = permit->contender.machine.guid;
         out += permit->in_core && !permit->lost && !permit->released &&

@@ -104,7 +104,7 @@ static const char *session_name(int state)
 
 static const char *permits_name(int state)
 {
-    return zkl_permits_state_name((enum zkl_permits_state)state);
+    return zkl_bundle_state_name((enum zkl_bundle_state)state);
 }
 
 static bool contender_may(int from, int to)
@@ -144,7 +144,7 @@ static bool cache_may(int from, int to)
 
 static bool permits_may(int from, int to)
 {
-    return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
+    return zkl_bundle_may_move((enum zkl_bundle_state)from, (enum zkl_bundle_state)to);
 }
 
 void tally_move(struct tally *tally, const struct zkl_trace *trace)
@@ -253,8 +253,7 @@ int tally_print(const struct tally *tally, unsigned at_least)
                 contender_may);
     print_moves(&r, "session", &tally->session[0][0], ZKL_SESSION_STATES, session_name,
                 session_may);
-    print_moves(&r, "permits", &tally->permits[0][0], ZKL_PERMITS_STATES, permits_name,
-                permits_may);
+    print_moves(&r, "permits", &tally->permits[0][0], ZKL_BUNDLE_STATES, permits_name, permits_may);
     print_moves(&r, "local queue", &tally->local_queue[0][0], ZKL_LOCAL_QUEUE_STATES,
                 local_queue_name, local_queue_may);
     print_moves(&r, "cache", &tally->cache[0][0], ZKL_READ_CACHE_STATES, cache_name, cache_may);

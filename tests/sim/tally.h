@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "core/contender.h"
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "core/session.h"
 #include "core/local_queue.h"
 #include "core/read_cache.h"
@@ -84,7 +84,7 @@ struct tally {
     uint64_t faults[SIM_FAULTS], fake[FAKE_FAULTS], failures[TALLY_CODES];
     uint64_t contender[ZKL_CONTENDER_STATES][ZKL_CONTENDER_STATES];
     uint64_t session[ZKL_SESSION_STATES][ZKL_SESSION_STATES];
-    uint64_t permits[ZKL_PERMITS_STATES][ZKL_PERMITS_STATES];
+    uint64_t permits[ZKL_BUNDLE_STATES][ZKL_BUNDLE_STATES];
     uint64_t local_queue[ZKL_LOCAL_QUEUE_STATES][ZKL_LOCAL_QUEUE_STATES];
     uint64_t cache[ZKL_READ_CACHE_STATES][ZKL_READ_CACHE_STATES];
     uint32_t steps[TALLY_STEPS];

@@ -6,8 +6,7 @@
 #ifndef ZKL_SIM_WORLD_H
 #define ZKL_SIM_WORLD_H
 
-#include "core/group.h"
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "core/local_queue.h"
 #include "core/read_cache.h"
 #include "fake.h"
@@ -102,12 +101,13 @@ struct permit {
 
 /* An owner that acquires some permits together. */
 struct ask {
-    struct zkl_permits permits; /* first */
+    struct zkl_bundle bundle; /* first */
     struct proc *proc;
     enum phase phase;
     struct permit list[AT_ONCE_MAX];
-    struct zkl_contender *members[AT_ONCE_MAX];
-    bool over; /* the core is done with the request */
+    struct zkl_contender gate;
+    struct zkl_bundle_member members[1 + AT_ONCE_MAX]; /* the gate, and the list */
+    bool over;                                         /* the core is done with the request */
     int stop_code;
     int64_t until_ms;
 };
@@ -129,8 +129,8 @@ struct proc {
     struct world *world;
     struct fake_handle *current, *probe;
     struct app apps[ALL_APPS];
-    struct zkl_group group;
-    struct zkl_group_member members[ROOTS];
+    struct zkl_bundle group;
+    struct zkl_bundle_member members[ROOTS];
     int64_t group_until_ms;
     struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */

@@ -6,8 +6,7 @@
 
 #include <zklock/zklock.h>
 
-#include "core/group.h"
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "script.h"
 
 /* Of a mutex's node at a path of these bytes, in the transaction that ends a session. */
@@ -187,17 +186,17 @@ static void a_node_that_stays_counts_until_the_end(void **state)
 static void a_group_that_does_not_fit_makes_nothing(void **state)
 {
     static const char *const roots[] = {"/a", "/b", "/c"};
-    struct zkl_group_member members[3];
-    struct zkl_group group = {.count = 3, .members = members};
+    struct zkl_bundle_member members[3];
+    struct zkl_bundle group = {.count = 3, .members = members};
     struct script *s = script_with_room(2);
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        members[i] = (struct zkl_group_member){
+        members[i] = (struct zkl_bundle_member){
             .contender = &s->contenders[i],
             .lock_request = {.path = script_path(s, roots[i]), .data = "us"}};
         s->live[i] = true;
     }
-    assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+    assert_int_equal(zkl_bundle_acquire(&s->core, s->core.now, &group), 0);
     assert_int_equal(group.code, ZKL_EFULL);
     assert_int_equal(group.culprit, 2);
     assert_false(script_has(s, "  > "));

@@ -7,13 +7,13 @@
 
 #include "core/unlisted_grant.h"
 #include "core/transaction.h"
-#include "core/group.h"
+#include "core/bundle.h"
 #include "script.h"
 
 #define MEMBERS 3
 
-static struct zkl_group group;
-static struct zkl_group_member members[MEMBERS];
+static struct zkl_bundle group;
+static struct zkl_bundle_member members[MEMBERS];
 
 static const char *const roots[MEMBERS] = {"/a", "/b", "/c"};
 static bool unlisted; /* they may be granted by their numbers */
@@ -26,15 +26,15 @@ static struct zkl_path *path_of(struct script *s, size_t i)
 /* The script's first contenders, at /a, /b, ...; views: of these paths. */
 static void begin_with(struct script *s, size_t count, bool views)
 {
-    group = (struct zkl_group){.count = count, .members = members};
+    group = (struct zkl_bundle){.count = count, .members = members};
     for (size_t i = 0; i < count; i++) {
-        members[i] = (struct zkl_group_member){
+        members[i] = (struct zkl_bundle_member){
             .contender = &s->contenders[i],
             .lock_request = {
                 .path = path_of(s, i), .data = "us", .views = views, .unlisted = unlisted}};
         s->live[i] = true;
     }
-    assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+    assert_int_equal(zkl_bundle_acquire(&s->core, s->core.now, &group), 0);
 }
 
 static void begin(struct script *s, size_t count)
@@ -147,7 +147,7 @@ static void a_list_of_ones_own_is_not_the_others(void **state)
     script_listed(s, "4:7");
     assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_CONFIRMING);
     assert_true(s->contenders[1].transaction->ahead);
-    zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
+    zkl_bundle_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
     script_close(s);
     script_free(s);
 }
@@ -285,7 +285,7 @@ static void make_two(struct script *s, const char *first, const char *second, in
 static void unmake_two(struct script *s)
 {
     struct zkl_contender *list[] = {&s->contenders[0], &s->contenders[1]};
-    zkl_group_release(&s->core, s->core.now, list, 2);
+    zkl_bundle_release(&s->core, s->core.now, list, 2);
     script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_OK);
     assert_false(s->live[0] || s->live[1]);
     script_forget(s);
@@ -332,7 +332,7 @@ static void one_list_does_for_all_that_are_alone(void **state)
     assert_false(script_has(s, "  > list /b\n"));
     assert_int_equal(s->contenders[0].machine.czxid, 716);
     assert_int_equal(s->contenders[1].machine.czxid, 716);
-    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    assert_int_equal(group.state, ZKL_BUNDLE_GRANTED);
     unmake_two(s);
     end_two(s);
 }
@@ -348,7 +348,7 @@ static void who_is_not_alone_is_listed(void **state)
     assert_int_equal(s->contenders[1].machine.state, ZKL_CONTENDER_LISTING);
     assert_true(script_has(s, "  > list /b\n"));
     script_listed(s, "6:4");
-    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    assert_int_equal(group.state, ZKL_BUNDLE_GRANTED);
     unmake_two(s);
     end_two(s);
 }
@@ -361,21 +361,21 @@ static void a_list_that_nobody_sends_is_not_shared(void **state)
     const char *const made[] = {names[0], names[1]};
     struct script *s = two_alone();
     (void)state;
-    group = (struct zkl_group){.count = 2, .members = members};
+    group = (struct zkl_bundle){.count = 2, .members = members};
     for (int i = 0; i < 2; i++) {
         members[i].lock_request = (struct zkl_lock_request){
             .path = script_path(s, "/a"), .data = "us", .unlisted = i == 0};
         s->live[i] = true;
     }
     members[1].lock_request.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};
-    assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+    assert_int_equal(zkl_bundle_acquire(&s->core, s->core.now, &group), 0);
     name_two(s, names, "0000000003", "0000000004");
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
     assert_true(script_has(s, "  > list /a\n"));
     script_statted(s, SCRIPT_SESSION, 777);
     assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_HOLDING);
     script_reply(s, ZKL_REQ_LIST, (struct zkl_reply){.children = made, .child_count = 2});
-    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    assert_int_equal(group.state, ZKL_BUNDLE_GRANTED);
     unmake_two(s);
     end_two(s);
 }
@@ -391,7 +391,7 @@ static void a_number_is_no_token(void **state)
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     for (int i = 0; i < 2; i++)
         assert_int_equal(s->contenders[i].machine.state, ZKL_CONTENDER_RECOVERING);
-    zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
+    zkl_bundle_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
     while (s->live[0] || s->live[1])
         script_answer(s, script_has(s, "> delete all") ? ZKL_REQ_DELETE_ALL : ZKL_REQ_DELETE,
                       ZKL_ANSWER_OK);
@@ -414,7 +414,7 @@ static void a_number_without_a_node_grants_nothing(void **state)
     assert_true(script_has(s, "  > create /a/G7-\n"));
     script_created(s, 5);
     script_listed(s, "7:5");
-    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    assert_int_equal(group.state, ZKL_BUNDLE_GRANTED);
     unmake_two(s);
     end_two(s);
 }
@@ -427,7 +427,7 @@ static void a_list_for_the_view_is_no_other(void **state)
     (void)state;
     make_two(s, "0000000003", "0000000003", 17);
     script_statted(s, SCRIPT_SESSION, 777);
-    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    assert_int_equal(group.state, ZKL_BUNDLE_GRANTED);
     s->contenders[0].machine.list_out = true;
     script_listed(s, "5:3");
     assert_true(s->contenders[0].machine.list_out);
@@ -455,7 +455,7 @@ static void lists_of_a_failed_transaction_are_forgotten(void **state)
 static void release_two(struct script *s)
 {
     struct zkl_contender *const held[] = {&s->contenders[0], &s->contenders[1]};
-    zkl_group_release(&s->core, s->core.now, held, 2);
+    zkl_bundle_release(&s->core, s->core.now, held, 2);
 }
 
 /* Goal: what was acquired as one is given back in one transaction, also where it is only two. */
@@ -488,7 +488,7 @@ static void a_create_due_without_a_link_is_not_sent(void **state)
                      "[     0] #1 QUEUEING -> RECOVERING: create unanswered\n"
                      "[     0] #2 QUEUEING -> RECOVERING: create unanswered\n"
                      "[     0] #3 QUEUEING -> RECOVERING: create unanswered\n");
-    zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
+    zkl_bundle_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
     script_event(s, ZKL_SE_EXPIRED);
     script_free(s);
 }

@@ -5,20 +5,22 @@
 
 #include <zklock/zklock.h>
 
-#include "core/permits.h"
+#include "core/bundle.h"
 #include "core/place.h"
 #include "core/watch.h"
 #include "script.h"
 
 static struct zkl_semaphore_view view;
-static struct zkl_permits permits;
+static struct zkl_bundle permits;
 static struct zkl_contender *lease; /* the script's: its news are recorded once it is granted */
+static struct zkl_contender gate;
+static struct zkl_bundle_member parts[4];
 static struct zkl_contender *members[3];
 static char said[64];
 static int64_t lease_ns; /* that is asked for */
 static bool trying;
 
-static void told(struct zkl_permits *p, const struct zkl_notification *news)
+static void told(struct zkl_bundle *p, const struct zkl_notification *news)
 {
     const char *const what[] = {"granted", "failed", "", "", "ended"};
     (void)p;
@@ -32,21 +34,23 @@ static void begin_some(struct script *s, int number, size_t count)
     view = (struct zkl_semaphore_view){.permits = number};
     said[0] = '\0';
     lease = &s->contenders[0];
+    gate = (struct zkl_contender){0};
+    parts[0] = (struct zkl_bundle_member){
+        .contender = &gate, .lock_request = {.path = script_path(s, "/s/locks"), .data = "us"}};
     for (size_t i = 0; i < count; i++) {
         members[i] = &s->contenders[i];
         s->live[i] = true;
+        parts[1 + i] =
+            (struct zkl_bundle_member){.contender = members[i],
+                                       .lock_request = {.path = script_path(s, "/s/leases"),
+                                                        .data = "us",
+                                                        .naming.role = ZKL_ROLE_PERMIT,
+                                                        .quota.view = &view,
+                                                        .try_only = trying}};
     }
-    permits = (struct zkl_permits){.gate_path = script_path(s, "/s/locks"),
-                                   .lock_request = {.path = script_path(s, "/s/leases"),
-                                                    .data = "us",
-                                                    .naming.role = ZKL_ROLE_PERMIT,
-                                                    .quota.view = &view},
-                                   .members = members,
-                                   .count = count,
-                                   .told = told};
-    permits.lock_request.lease_ns = lease_ns;
-    permits.lock_request.try_only = trying;
-    zkl_permits_acquire(&s->core, now, &permits);
+    permits = (struct zkl_bundle){
+        .members = parts, .count = 1 + count, .gated = true, .lease_ns = lease_ns, .told = told};
+    assert_int_equal(zkl_bundle_acquire(&s->core, now, &permits), 0);
 }
 
 static void begin(struct script *s, int number)
@@ -77,7 +81,7 @@ static void uncontended(void **state)
                      "  > create /s/locks/G1-\n"
                      "  > list /s/locks\n");
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     script_expect(s, "[     0] #1 QUEUEING -> HOLDING: first\n"
                      "[     0] permits ENTERING -> TAKING: has the gate\n"
                      "[     0] #2 NEW -> QUEUEING: started\n"
@@ -96,7 +100,7 @@ static void uncontended(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     assert_string_equal(said, "granted 0 0;ended 0 0;");
     script_forget(s);
-    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT); /* too late */
+    zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT); /* too late */
     assert_int_equal(permits.code, 0);
     release(s);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -127,7 +131,7 @@ static void a_try_waits_for_the_number(void **state)
     number(s, ZKL_REQ_GET, "2");
     script_listed(s, "");
     assert_true(script_has(s, "LOOKING -> ENDED: some are free\n"));
-    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ECANCELED);
+    zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ECANCELED);
     script_created(s, 0);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
@@ -142,7 +146,7 @@ static void a_lease_begins_with_the_grant(void **state)
     begin(s, 2);
     lease_ns = 0;
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     number(s, ZKL_REQ_GET, "2");
     script_created(s, 0);
     script_at(s, 100);
@@ -163,7 +167,7 @@ static void mismatch(void **state)
     (void)state;
     begin(s, 2);
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     script_forget(s);
     number(s, ZKL_REQ_GET, "3");
     script_expect(s, "[     0] #2 QUEUEING -> LEAVING: another number stands there\n"
@@ -193,7 +197,7 @@ static void full_and_stopped(void **state)
     (void)state;
     begin(s, 1);
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     number(s, ZKL_REQ_GET, "1");
     script_created(s, 7);
     script_forget(s);
@@ -208,7 +212,7 @@ static void full_and_stopped(void **state)
                      "  > watch /s/leases/G2--0000000007\n");
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     assert_null(zkl_place_of(lease).predecessor); /* it waits for any of them */
-    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT);
+    zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT);
     script_expect(s, "[     0] permits TAKING -> FAILED: failed\n"
                      "[     0] #2 WAITING -> LEAVING: stopped\n"
                      "  > unwatch /s/leases\n"
@@ -236,7 +240,7 @@ static void the_number_grows(void **state)
     (void)state;
     begin(s, 1);
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     number(s, ZKL_REQ_GET, "1");
     script_created(s, 7);
     snprintf(list, sizeof list, "x-lease-0000000001 %s", lease->machine.node);
@@ -276,19 +280,19 @@ static void stopped_while_it_is_taken_back(void **state)
     (void)state;
     begin(s, 1);
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     number(s, ZKL_REQ_GET, "1");
     script_created(s, 7);
-    assert_int_equal(permits.state, ZKL_PERMITS_TAKING);
+    assert_int_equal(permits.state, ZKL_BUNDLE_TAKING);
     script_at(s, 750);
     script_missing(s, 0);
-    assert_int_equal(permits.state, ZKL_PERMITS_BACKING);
+    assert_int_equal(permits.state, ZKL_BUNDLE_BACKING);
     script_forget(s);
-    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ECANCELED);
+    zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ECANCELED);
     assert_string_equal(said, "failed -13 0;");
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     assert_string_equal(said, "failed -13 0;ended -13 0;");
-    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ECANCELED); /* it is over */
+    zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ECANCELED); /* it is over */
     assert_string_equal(said, "failed -13 0;ended -13 0;");
     s->live[0] = false;
     script_free(s);
@@ -305,7 +309,7 @@ static struct script *taking_two(void)
     const char *const made[] = {names[0], names[1]};
     begin_some(s, 2, 2);
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     number(s, ZKL_REQ_GET, "2");
     for (int i = 0; i < 2; i++) {
         zkl_name_prefix(&members[i]->machine.lock_request.naming, members[i]->machine.guid,
@@ -387,7 +391,7 @@ static void an_older_list_answers_for_nobody_else(void **state)
     (void)state;
     begin_some(s, 3, 3);
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     three_are_made(s, 0, 7);
     script_statted(s, SCRIPT_SESSION, 100);
     script_listed(s, names[0]);
@@ -415,7 +419,7 @@ static void a_list_is_shared_once_more(void **state)
     (void)state;
     begin_some(s, 3, 3);
     script_created(s, 0);
-    script_listed(s, permits.gate.machine.node);
+    script_listed(s, gate.machine.node);
     number(s, ZKL_REQ_GET, "3");
     three_are_made(s, 0, 7);
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
@@ -523,7 +527,7 @@ static void two_that_wait_are_stopped(void **state)
 {
     struct script *s = waiting_for_two();
     (void)state;
-    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT);
+    zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT);
     script_expect(s, "[     0] permits TAKING -> FAILED: failed\n"
                      "[     0] #3 WAITING -> LEAVING: stopped\n"
                      "[     0] #2 WAITING -> LEAVING: stopped\n"
@@ -566,11 +570,11 @@ static void one_of_two_is_lost_meanwhile(void **state)
 static void states_have_names(void **state)
 {
     (void)state;
-    for (int i = 0; i < ZKL_PERMITS_STATES; i++) {
-        const char *name = zkl_permits_state_name((enum zkl_permits_state)i);
+    for (int i = 0; i < ZKL_BUNDLE_STATES; i++) {
+        const char *name = zkl_bundle_state_name((enum zkl_bundle_state)i);
         assert_non_null(name);
         for (int j = 0; j < i; j++)
-            assert_string_not_equal(name, zkl_permits_state_name((enum zkl_permits_state)j));
+            assert_string_not_equal(name, zkl_bundle_state_name((enum zkl_bundle_state)j));
     }
 }
 
