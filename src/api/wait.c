@@ -133,7 +133,7 @@ static struct zkl_hold *hold_at(struct zkl_hold *hold, size_t i)
 
 static bool any_lost(struct zkl_hold *hold)
 {
-    for (size_t i = 0; i < hold_count(hold); i++) {
+    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
         if (zkl_hold_is_lost(hold_at(hold, i)))
             return true;
     }
@@ -191,7 +191,7 @@ static void leave_list(struct zkl_hold *hold)
 /* The holds of a request for permits belong to one handle, which counts one use until the grant. */
 static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
 {
-    for (size_t i = 0; i < hold_count(hold); i++) {
+    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
         struct zkl_hold *got = hold_at(hold, i);
         got->fn = got->mutex->fn;
         got->fn_arg = got->mutex->fn_arg;
@@ -349,7 +349,7 @@ enum proof { PROVED, NOT_PROVED, WAITS_FOR_PROOF };
 /* The server does not let this client check one of its nodes: there would be no window. */
 static bool any_unchecked(struct zkl_hold *hold)
 {
-    for (size_t i = 0; i < hold_count(hold); i++) {
+    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
         if (hold_at(hold, i)->contender.machine.unchecked)
             return true;
     }
@@ -361,7 +361,7 @@ static bool any_unchecked(struct zkl_hold *hold)
 static bool is_lapsed(struct zkl_hold *hold)
 {
     int64_t soon = zkl_clock_boot_ns() + LAPSED_MS * MS;
-    for (size_t i = 0; i < hold_count(hold); i++) {
+    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
         int64_t lease = hold_at(hold, i)->contender.machine.lease_end_boot;
         if (lease != 0 && lease <= soon)
             return true;
@@ -378,7 +378,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
         return NOT_PROVED;
     /* Where nothing can be proved, waiting for it is of no use. */
     if (d->core.session.unprovable || now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
-        for (size_t i = 0; i < hold_count(hold); i++)
+        for (size_t i = 0, n = hold_count(hold); i < n; i++)
             hold_at(hold, i)->got_ns = now.mono_ns;
         return PROVED;
     }
@@ -436,7 +436,7 @@ bool zkl_hold_begin_release(struct zkl_hold *hold)
 static bool is_over(struct zkl_hold *hold)
 {
     bool over = !hold->request || zkl_permit_request_is_over(hold->request);
-    for (size_t i = 0; i < hold_count(hold); i++)
+    for (size_t i = 0, n = hold_count(hold); i < n; i++)
         over = over && hold_at(hold, i)->ended;
     return over;
 }
@@ -561,7 +561,7 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
 /* The first member of a group is notified for the others. */
 static void take_lock_paths(struct zkl_hold *hold)
 {
-    for (size_t i = 0; i < hold_count(hold); i++) {
+    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
         take_lock_path(hold_at(hold, i));
         hold_at(hold, i)->leader = i > 0 ? hold : hold->leader;
     }

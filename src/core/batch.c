@@ -73,19 +73,10 @@ void zkl_batch_reset(struct zkl_batch *batch)
         forget_wishes(batch->members[i]);
 }
 
-bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender)
+void zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender)
 {
-    if (!contender->machine.lock_request.batch)
-        return false;
     contender->batch_wants_create = true;
     zkl_batch_touch(core, contender->machine.lock_request.batch);
-    return true;
-}
-
-bool zkl_batch_list(struct zkl_contender *contender)
-{
-    contender->batch_wants_list = contender->batch_wants_create;
-    return contender->batch_wants_create;
 }
 
 /* Will this member ask for its create without anything but the server's answers? */

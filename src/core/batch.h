@@ -25,9 +25,9 @@ bool zkl_batch_is_creating(const struct zkl_batch *batch);
 
 /* --- from feed.c -------------------------------------------------------- */
 
-/* A member asks for its create, or its list; false: send it singly. */
-bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
-bool zkl_batch_list(struct zkl_contender *contender);
+/* A member asks for its create. A list that it asks for behind that is sent with it, or behind
+ * it. */
+void zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
 /* A member changed: check the batch when the event is over. */
 void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 /* When the event is over: send what the members asked for, if all have that still will. */

@@ -158,14 +158,18 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_make(core, c);
         break;
     case ZKL_DO_CREATE:
-        if (!zkl_batch_create(core, c) && !zkl_group_commit_holds_create(core, c))
+        if (c->machine.lock_request.batch)
+            zkl_batch_create(core, c);
+        else if (!zkl_group_commit_holds_create(core, c))
             zkl_core_send_create(core, c);
         break;
     case ZKL_DO_CREATE_UNDER:
         zkl_core_send_create_downgraded(core, c);
         break;
     case ZKL_DO_LIST:
-        if (!zkl_batch_list(c) && !zkl_shared_list_list(core, c))
+        if (c->batch_wants_create)
+            c->batch_wants_list = true; /* behind it */
+        else if (!zkl_shared_list_list(core, c))
             zkl_core_send_list(core, c);
         break;
     case ZKL_DO_SYNC:
@@ -313,10 +317,10 @@ static void count(struct zkl_core *core, const struct zkl_contender *c, bool joi
     size_t one = joins ? 1 : -(size_t)1;
     for (unsigned i = 0; i < ZKL_COUNTS; i++)
         core->counts[i] += one * (c->counted >> i & 1);
-    if (zkl_contender_counts_for(c, ZKL_COUNT_OWNS))
-        core->ephemeral_bytes += one * c->node_bytes;
-    if (c->machine.lock_request.unlisted && zkl_contender_counts_for(c, ZKL_COUNT_HERE))
-        c->machine.lock_request.path->unlisted.live_count += one;
+    core->ephemeral_bytes += one * (c->counted >> ZKL_COUNT_OWNS & 1) * c->node_bytes;
+    if (c->machine.lock_request.unlisted)
+        c->machine.lock_request.path->unlisted.live_count +=
+            one * (c->counted >> ZKL_COUNT_HERE & 1);
 }
 
 /* It had a node, or may have, and by this event gives up on it: only a missing right ends that

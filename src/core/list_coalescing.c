@@ -30,34 +30,32 @@ void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *con
     owner->sharers = contender;
 }
 
-static struct zkl_shared_list *lists_of(const struct zkl_contender *c)
-{
-    return &c->machine.lock_request.path->lists;
-}
-
 /* Among those that list again now; NULL: none yet. */
 static struct zkl_contender *leader_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    return core->sharing && lists_of(c)->round == core->share_round ? lists_of(c)->leader : NULL;
+    const struct zkl_shared_list *lists = &c->machine.lock_request.path->lists;
+    return core->sharing && lists->round == core->share_round ? lists->leader : NULL;
 }
 
 /* Its first list goes out. */
 static void count_first_list(struct zkl_contender *c)
 {
+    struct zkl_shared_list *lists = &c->machine.lock_request.path->lists;
     assert(!c->first_list_is_out);
     c->first_list_is_out = true;
-    lists_of(c)->out++;
-    lists_of(c)->last = c;
+    lists->out++;
+    lists->last = c;
 }
 
 static void uncount_first_list(struct zkl_contender *c)
 {
+    struct zkl_shared_list *lists = &c->machine.lock_request.path->lists;
     if (!c->first_list_is_out)
         return;
     c->first_list_is_out = false;
-    lists_of(c)->out--;
-    if (lists_of(c)->last == c)
-        lists_of(c)->last = NULL;
+    lists->out--;
+    if (lists->last == c)
+        lists->last = NULL;
 }
 
 /* Contenders (all, or only its followers) that relied on this one get a list of their own, one for
@@ -108,7 +106,7 @@ struct zkl_contender *zkl_shared_list_next(struct zkl_contender *owner)
 void zkl_shared_list_reset(struct zkl_core *core)
 {
     for (struct zkl_contender *c = core->first; c; c = c->next) {
-        *lists_of(c) = (struct zkl_shared_list){0};
+        c->machine.lock_request.path->lists = (struct zkl_shared_list){0};
         c->shares_list = c->sharers = c->next_sharer = NULL;
         c->shares_next_list = c->first_list_is_out = false;
     }
@@ -126,8 +124,8 @@ static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
     if (leader) {
         zkl_shared_list_join(leader, c);
     } else {
-        lists_of(c)->leader = c;
-        lists_of(c)->round = core->share_round;
+        c->machine.lock_request.path->lists.leader = c;
+        c->machine.lock_request.path->lists.round = core->share_round;
     }
     return leader != NULL;
 }
@@ -135,7 +133,7 @@ static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
 /* Contenders whose lists are out are before this one, so its own list is not urgent. */
 static bool follow(const struct zkl_core *core, struct zkl_contender *c)
 {
-    const struct zkl_shared_list *lists = lists_of(c);
+    const struct zkl_shared_list *lists = &c->machine.lock_request.path->lists;
     bool follows = lists->out >= core->share_from && lists->last;
     if (follows)
         zkl_shared_list_join(lists->last, c);

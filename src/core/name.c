@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NOT_UTF8 UINT32_MAX
+#define DIGITS "0123456789"
 #define NAMED_AT (3 + ZKL_GUID_LEN + 1) /* of the name, or the marker, in "_c_<uuid>-" */
 
 /* The next character of UTF-8 text (RFC 3629), NOT_UTF8 if it is none; *at moves behind it. */
@@ -122,24 +123,18 @@ size_t zkl_name_length(const struct zkl_naming *naming)
     return guid + marker + 10;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool parse_number(const char *text, int32_t *sequence)
 {
     const char *digits = text + (*text == '-');
+    size_t length = strspn(digits, DIGITS);
+    if (length == 0 || length > 10 || digits[length] != '\0')
+        return false;
     int64_t number = 0;
-    size_t length = 0;
-    for (; is_digit(digits[length]); length++) {
-        if (length == 10)
-            return false;
-        number = 10 * number + (digits[length] - '0');
-    }
+    for (size_t i = 0; i < length; i++)
+        number = 10 * number + (digits[i] - '0');
     if (*text == '-')
         number = -number;
-    if (length == 0 || digits[length] != '\0' || number < INT32_MIN || number > INT32_MAX)
+    if (number < INT32_MIN || number > INT32_MAX)
         return false;
     *sequence = (int32_t)number;
     return true;
@@ -156,7 +151,7 @@ static bool ends_with(const char *start, const char *end, const char *marker)
 static const char *after_last(const char *child, const char *marker, int32_t *sequence)
 {
     const char *number = child + strlen(child);
-    while (number > child && is_digit(number[-1]))
+    while (number > child && number[-1] >= '0' && number[-1] <= '9')
         number--;
     bool found = ends_with(child, number, marker);
     if (!found && number > child && number[-1] == '-')

@@ -91,12 +91,6 @@ void zkl_transaction_put_calm_first(const struct zkl_core *core, const struct zk
     t->made[0] = calm;
 }
 
-void zkl_transaction_count_own(struct zkl_contender *c)
-{
-    if (c->machine.lock_request.views)
-        c->machine.lock_request.path->view.own++;
-}
-
 /* There were as many changes since the last look as this client's own, of which the making of our
  * node was the last. */
 static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_contender *c,

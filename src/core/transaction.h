@@ -88,7 +88,10 @@ void zkl_transaction_unref(struct zkl_core *core, struct zkl_transaction *t);
 /* In their order, what is left of them. */
 void zkl_transaction_delete_singly(struct zkl_core *core, struct zkl_transaction *t);
 /* This client changed the children of the contender's path. */
-void zkl_transaction_count_own(struct zkl_contender *c);
+static inline void zkl_transaction_count_own(struct zkl_contender *c)
+{
+    c->machine.lock_request.path->view.own += c->machine.lock_request.views;
+}
 void zkl_transaction_look_at(const struct zkl_core *core, struct zkl_contender *c,
                              const struct zkl_reply *reply);
 /* Without another list: those who share one first. */

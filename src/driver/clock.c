@@ -27,7 +27,8 @@ int64_t zkl_clock_boot_ns(void)
 
 struct zkl_time zkl_clock_now(void)
 {
-    return (struct zkl_time){.mono_ns = zkl_clock_mono_ns(), .boot_ns = zkl_clock_boot_ns()};
+    return (struct zkl_time){.mono_ns = read_clock(CLOCK_MONOTONIC),
+                             .boot_ns = read_clock(CLOCK_BOOTTIME)};
 }
 
 int64_t zkl_clock_real_ms(void)
