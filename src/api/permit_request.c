@@ -149,7 +149,7 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
     request->bundle.lease_ns = wait->lease_ms * MS;
     request->bundle.told = told;
     atomic_fetch_add(&request->refs, 1); /* the core's, until ENDED */
-    (void)zkl_bundle_acquire(&request->client->driver->core, now, &request->bundle);
+    zkl_bundle_acquire(&request->client->driver->core, now, &request->bundle);
 }
 
 bool zkl_permit_request_is_over(const struct zkl_permit_request *request)

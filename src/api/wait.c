@@ -253,21 +253,13 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_bundle_me
     member->lock_request.lease_ns = 0; /* it begins when all are held */
 }
 
-static int start_group(const struct zkl_acquisition *a)
+static void start_group(const struct zkl_acquisition *a)
 {
     struct zkl_bundle *group = a->hold->group;
-    struct zkl_core *core = &a->hold->client->driver->core;
     for (size_t i = 0; i < group->count; i++)
         prepare_member(a, &group->members[i]);
     group->lease_ns = a->wait.lease_ms * MS;
-    int rc = zkl_bundle_acquire(core, zkl_clock_now(), group);
-    for (size_t i = 0; rc != 0 && i < group->count; i++) {
-        struct zkl_hold *hold = hold_at(a->hold, i);
-        hold->phase = ZKL_PHASE_FAILED;
-        hold->ended = true;
-        atomic_fetch_sub(&hold->refs, 1); /* the core's, which it does not have */
-    }
-    return rc;
+    zkl_bundle_acquire(&a->hold->client->driver->core, zkl_clock_now(), group);
 }
 
 static void start_one(struct zkl_acquisition *a)
@@ -289,16 +281,14 @@ static void start_one(struct zkl_acquisition *a)
     zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &lock_request);
 }
 
-/* 0 or ZKL_ENOMEM. */
-static int start(struct zkl_acquisition *a)
+static void start(struct zkl_acquisition *a)
 {
     if (a->hold->group)
-        return start_group(a);
-    if (a->hold->request)
+        start_group(a);
+    else if (a->hold->request)
         zkl_permit_request_begin(a->hold->request, &a->wait);
     else
         start_one(a);
-    return 0;
 }
 
 /* A try that asked for a node without a holder has waited long enough for it. */
@@ -521,9 +511,9 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
     }
     if (is_canceled(a->hold))
         return ZKL_ECANCELED;
-    int rc = start(a);
+    start(a);
     a->stage = ZKL_ACQ_WAITS;
-    return rc == 0 ? ZKL_GOES_ON : rc;
+    return ZKL_GOES_ON;
 }
 
 /* A group of which one was held and lost again says nothing, and begins anew. */

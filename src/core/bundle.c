@@ -10,9 +10,9 @@
 
 #include <zklock/zklock.h>
 
-#include "batch.h"
 #include "due.h"
 #include "feed.h"
+#include "requests.h"
 #include "timers.h"
 #include "transaction.h"
 
@@ -156,15 +156,79 @@ static size_t first_not_held(const struct zkl_bundle *b, size_t first)
     return i;
 }
 
+/* --- their creates, in one transaction ------------------------------------ */
+
+/* Will it ask for its create without anything but the server's answers? */
+static bool is_coming(const struct zkl_contender *c)
+{
+    enum zkl_contender_state state = c->machine.state;
+    return state == ZKL_CONTENDER_NEW || state == ZKL_CONTENDER_PARKED ||
+           state == ZKL_CONTENDER_LOOKING || state == ZKL_CONTENDER_MAKING;
+}
+
+/* How many creates go out now: none while some are out, or still to come. */
+static size_t count_due(const struct zkl_bundle *b)
+{
+    size_t due = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        const struct zkl_contender *c = b->members[i].contender;
+        if (!is_in_core(b, i) || !c->machine.lock_request.together)
+            continue;
+        if (is_coming(c) || (c->wants_create && c->transaction))
+            return 0;
+        due += c->wants_create;
+    }
+    return due;
+}
+
+/* A single one is made as if there were no bundle: that answers the zxid as well. */
+static void send_one(struct zkl_core *core, struct zkl_contender *c)
+{
+    c->wants_create = false;
+    zkl_core_send_create(core, c);
+    if (c->wants_list)
+        zkl_core_send_list(core, c);
+    c->wants_list = false;
+}
+
+/* Without memory for a transaction one by one, too. */
+static void send_creates(struct zkl_core *core, const struct zkl_bundle *b)
+{
+    size_t due = count_due(b);
+    struct zkl_transaction *t = due > 1 ? zkl_transaction_new(due) : NULL;
+    for (size_t i = 0; due > 0 && i < b->count; i++) {
+        struct zkl_contender *c = b->members[i].contender;
+        if (!is_in_core(b, i) || !c->wants_create)
+            continue;
+        if (t)
+            zkl_transaction_add(t, c, ZKL_HELD_CREATE);
+        else
+            send_one(core, c);
+    }
+    if (t)
+        zkl_transaction_send(core, t);
+}
+
+/* Those that were stopped before their creates had been sent: they will not be. */
+static void cancel_creates(struct zkl_core *core, struct zkl_bundle *b)
+{
+    for (size_t i = b->count; i-- > 0;) {
+        struct zkl_contender *c = b->members[i].contender;
+        if (!is_in(b, i, ZKL_CONTENDER_LEAVING) || !c->wants_create || c->transaction)
+            continue;
+        c->wants_create = c->wants_list = false;
+        zkl_core_feed_answer(core, c, ZKL_EV_CREATED, ZKL_ANSWER_ROLLED_BACK); /* may end it */
+    }
+}
+
 /* --- beginning and backing out --------------------------------------------- */
 
-/* In one transaction, if there is a batch: that sends it when all of them have asked. */
 static void start(struct zkl_core *core, struct zkl_bundle *b, size_t first, size_t end)
 {
     for (size_t i = first; i < end && (b->code == 0 || b->gated); i++) {
         struct zkl_bundle_member *member = &b->members[i];
         member->lock_request.bundle = b;
-        member->lock_request.batch = b->batch;
+        member->lock_request.together = !b->gated || (i > 0 && b->count > 2);
         member->lock_request.quota.looked = b->gated && b->state == ZKL_BUNDLE_TAKING;
         zkl_core_start(core, member->contender, &member->lock_request);
     }
@@ -178,13 +242,6 @@ static void leave(struct zkl_core *core, struct zkl_bundle *b, size_t i)
     zkl_core_back_out(core, b->members[i].contender);
 }
 
-static void drop_batch(struct zkl_core *core, struct zkl_bundle *b)
-{
-    if (b->batch)
-        zkl_batch_unref(core, b->batch);
-    b->batch = NULL;
-}
-
 /* Members from first on, the last first, in one transaction; the leases before the gate, as the
  * next request must not find them. */
 static void back_out(struct zkl_core *core, struct zkl_bundle *b, size_t first)
@@ -194,11 +251,9 @@ static void back_out(struct zkl_core *core, struct zkl_bundle *b, size_t first)
     for (size_t i = b->count; i-- > (first > gates ? first : gates);)
         leave(core, b, i);
     zkl_transaction_send_deletes(core);
-    if (b->batch)
-        zkl_transaction_cancel_creates(core, b->batch);
+    cancel_creates(core, b);
     if (!b->gated)
         return;
-    drop_batch(core, b);
     leave(core, b, 0);
 }
 
@@ -213,7 +268,6 @@ static void enter_gate(struct zkl_core *core, struct zkl_bundle *b)
 static void take(struct zkl_core *core, struct zkl_bundle *b)
 {
     move(core, b, ZKL_BUNDLE_TAKING, "has the gate");
-    b->batch = b->count > 2 ? zkl_batch_new(b->count - 1) : NULL; /* no memory: one by one */
     start(core, b, 1, b->count);
 }
 
@@ -256,7 +310,6 @@ static void fail(struct zkl_core *core, struct zkl_bundle *b)
     }
     for (size_t i = 0; i < b->count; i++)
         let_go(core, b, i);
-    drop_batch(core, b);
 }
 
 static void grant(struct zkl_core *core, struct zkl_bundle *b)
@@ -264,7 +317,6 @@ static void grant(struct zkl_core *core, struct zkl_bundle *b)
     move(core, b, ZKL_BUNDLE_GRANTED, "all are there");
     for (size_t i = b->gated; i < b->count; i++)
         let_go(core, b, i);
-    drop_batch(core, b);
     if (!b->gated)
         return;
     leave(core, b, 0); /* its answer concerns no contender */
@@ -289,9 +341,8 @@ static void settle_taking(struct zkl_core *core, struct zkl_bundle *b)
     }
 }
 
-void zkl_bundle_settle(struct zkl_core *core, struct zkl_due *due)
+static void decide(struct zkl_core *core, struct zkl_bundle *b)
 {
-    struct zkl_bundle *b = (struct zkl_bundle *)due;
     if (b->code != 0 && (is_acquiring(b) || b->state == ZKL_BUNDLE_BACKING)) {
         fail(core, b);
         return;
@@ -317,6 +368,15 @@ void zkl_bundle_settle(struct zkl_core *core, struct zkl_due *due)
         tell(b, ZKL_NOTIFY_ENDED);
         break;
     }
+}
+
+void zkl_bundle_settle(struct zkl_core *core, struct zkl_due *due)
+{
+    struct zkl_bundle *b = (struct zkl_bundle *)due;
+    decide(core, b);
+    /* Not before what this has brought is decided on, too: one of them may have failed. */
+    if (b->state == ZKL_BUNDLE_TAKING && !b->due.listed)
+        send_creates(core, b);
 }
 
 /* --- one question for all leases ------------------------------------------ */
@@ -346,7 +406,7 @@ static void begin_gated(struct zkl_core *core, struct zkl_bundle *b)
     start(core, b, 1, 2);
 }
 
-int zkl_bundle_begin(struct zkl_core *core, struct zkl_bundle *b)
+void zkl_bundle_begin(struct zkl_core *core, struct zkl_bundle *b)
 {
     b->code = b->number = 0;
     b->detail[0] = '\0';
@@ -357,14 +417,10 @@ int zkl_bundle_begin(struct zkl_core *core, struct zkl_bundle *b)
         b->members[i].backs_out = false;
     if (b->gated) {
         begin_gated(core, b);
-        return 0;
+        return;
     }
-    b->batch = zkl_batch_new(b->count);
-    if (!b->batch)
-        return ZKL_ENOMEM;
     b->state = ZKL_BUNDLE_TAKING;
     zkl_due_add(core, &b->due, ZKL_DUE_BUNDLE);
-    return 0;
 }
 
 void zkl_bundle_end(struct zkl_core *core, struct zkl_bundle *b, int code)

@@ -7,9 +7,12 @@
  * - One waits: those behind it, in the order of the paths, are backed out in one transaction;
  *   those before it stay. So nothing is queued ahead of a lock that is not held. As all clients
  *   wait in the same order, also those that lock one by one, no cycle can form.
- * - The one that waited is granted: the rest is made again, as one batch (batch.h).
+ * - The one that waited is granted: the rest is made again.
  * - One was held and is lost: all are backed out, and the caller starts over when nothing of them
  *   is left.
+ *
+ * The creates of those that begin together are one transaction (transaction.h): each asks for its
+ * create and its list as ever, and the bundle waits until all that still will ask have asked.
  *
  * A request for permits of a semaphore is gated: in the order of requests it first acquires the
  * inner mutex (the gate), then makes all leases, and leaves the gate when all of them are granted.
@@ -60,11 +63,9 @@ struct zkl_bundle {
     char detail[160];
     size_t culprit; /* the member that failed; count: none in particular */
     bool lost;      /* a multi-lock's member was held and lost again: the code says nothing */
-    struct zkl_batch *batch;
 };
 
-/* Begin. 0 or ZKL_ENOMEM: nothing was begun, which a gated one never says. */
-int zkl_bundle_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle);
+void zkl_bundle_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle);
 /* End the lock requests of all with this code, unless it is over. */
 void zkl_bundle_stop(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle,
                      int code);
@@ -79,7 +80,7 @@ bool zkl_bundle_may_move(enum zkl_bundle_state from, enum zkl_bundle_state to);
 
 /* --- the steps of these, for core.c, which settles after them ------------- */
 
-int zkl_bundle_begin(struct zkl_core *core, struct zkl_bundle *bundle);
+void zkl_bundle_begin(struct zkl_core *core, struct zkl_bundle *bundle);
 void zkl_bundle_end(struct zkl_core *core, struct zkl_bundle *bundle, int code);
 void zkl_bundle_unlock(struct zkl_core *core, struct zkl_contender *const *contenders,
                        size_t count);

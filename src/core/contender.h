@@ -196,7 +196,6 @@ struct zkl_limit {
     bool watched;    /* its changes are reported */
 };
 
-struct zkl_batch;
 struct zkl_bundle;
 struct zkl_contender;
 struct zkl_core;
@@ -221,7 +220,7 @@ struct zkl_lock_request {
     /* A read lock's: the same owner's held write lock, read when the contender begins. */
     const struct zkl_contender *downgrade_from;
     /* Not for the machine: what the contender is part of; NULL: none. */
-    struct zkl_batch *batch;   /* its requests go through this one */
+    bool together;             /* its create goes out with those of others of its bundle */
     bool views;                /* it counts in path->view, */
     bool unlisted;             /* and, a mutex's, in path->unlisted */
     struct zkl_bundle *bundle; /* which decides for it, until all members are held */

@@ -13,7 +13,6 @@
 
 #include <zklock/zklock.h>
 
-#include "batch.h"
 #include "bundle.h"
 #include "dispatch_reply.h"
 #include "due.h"
@@ -108,7 +107,6 @@ static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kin
         [ZKL_DUE_BUNDLE] = zkl_bundle_settle,
         [ZKL_DUE_LOCAL_QUEUE] = zkl_local_queue_settle,
         [ZKL_DUE_CACHE] = zkl_read_cache_settle,
-        [ZKL_DUE_BATCH] = zkl_batch_settle,
     };
     settle[kind](core, due);
 }
@@ -143,10 +141,10 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
     zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces cast from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
-    _Static_assert(
-        offsetof(struct zkl_bundle, due) == 0 && offsetof(struct zkl_local_queue, due) == 0 &&
-            offsetof(struct zkl_read_cache, due) == 0 && offsetof(struct zkl_batch, due) == 0,
-        "what is due comes first");
+    _Static_assert(offsetof(struct zkl_bundle, due) == 0 &&
+                       offsetof(struct zkl_local_queue, due) == 0 &&
+                       offsetof(struct zkl_read_cache, due) == 0,
+                   "what is due comes first");
 }
 
 void zkl_core_fini(struct zkl_core *core)
@@ -189,10 +187,9 @@ static bool group_commit_goes_on(struct zkl_core *core)
 }
 
 /* The one loop: the consequences of an event beyond the contender that it concerned. In this order:
- * answer the requests that could not be sent; then check groups, requests for permits, local queues
- * and batches, one at a time and the refused requests again after each, so that a batch is checked
- * when all its members have asked; and send a requested heartbeat last, behind the requests that
- * waited to be grouped. Bounded: a refused request is answered once, and its consequences are
+ * answer the requests that could not be sent; then check bundles, local queues
+ * and cached readers, one at a time and the refused requests again after each; and send a requested
+ * heartbeat last, behind the requests that waited to be grouped. Bounded: a refused request is answered once, and its consequences are
  * refused by a link that the contender then waits for. */
 static void settle(struct zkl_core *core)
 {
@@ -220,8 +217,7 @@ static void forget_session(struct zkl_core *core)
     zkl_opcode_session_ended(core);
     zkl_group_commit_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
-        if (c->machine.lock_request.batch)
-            zkl_batch_reset(c->machine.lock_request.batch);
+        c->wants_create = c->wants_list = false;
         zkl_transaction_leave(core, c);
     }
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_EXPIRED}, NULL);
@@ -385,13 +381,11 @@ void zkl_core_close(struct zkl_core *core, struct zkl_time now)
 
 /* --- several contenders ---------------------------------------------------- */
 
-int zkl_bundle_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle)
+void zkl_bundle_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle)
 {
     begin_event(core, now);
-    int rc = zkl_bundle_begin(core, bundle);
-    if (rc == 0)
-        settle(core);
-    return rc;
+    zkl_bundle_begin(core, bundle);
+    settle(core);
 }
 
 void zkl_bundle_stop(struct zkl_core *core, struct zkl_time now, struct zkl_bundle *bundle,

@@ -218,10 +218,10 @@ struct zkl_contender {
     struct zkl_pending slots[ZKL_SLOTS];
     struct zkl_subscription subs[ZKL_SUBS];
     struct zkl_transaction *transaction; /* its create or delete is in it; NULL: in none */
-    /* batch.c's: as a member of a batch it wants these; */
-    bool batch_wants_create, batch_wants_list;
-    bool batch_list_for_view; /* its list is out for the view only, and not waited for, */
-    bool batch_list_has_stat; /* the list that is out returns the path's node, too */
+    /* With lock_request.together: it wants these, and waits for others or the answer; */
+    bool wants_create, wants_list;
+    bool list_for_view;       /* its list is out for the view only, and not waited for, */
+    bool list_has_stat;       /* the list that is out returns the path's node, too */
     bool delete_sent;         /* of its node, once: another time it may find nothing */
     enum zkl_held_write held; /* what of it waits for others: see group_commit.h */
     struct zkl_contender *next_held;
@@ -241,7 +241,7 @@ struct zkl_contender {
 /* It shares a transaction with others, or will. */
 static inline bool zkl_contender_is_together(const struct zkl_contender *c)
 {
-    return c->transaction || c->machine.lock_request.batch;
+    return c->transaction || c->machine.lock_request.together;
 }
 
 static inline bool zkl_contender_counts_for(const struct zkl_contender *c, enum zkl_count count)
@@ -339,13 +339,7 @@ struct zkl_query {
 };
 
 /* The kinds of what is due, in the order in which they are checked; see due.h. */
-enum zkl_due_kind {
-    ZKL_DUE_BUNDLE,
-    ZKL_DUE_LOCAL_QUEUE,
-    ZKL_DUE_CACHE,
-    ZKL_DUE_BATCH,
-    ZKL_DUE_KINDS
-};
+enum zkl_due_kind { ZKL_DUE_BUNDLE, ZKL_DUE_LOCAL_QUEUE, ZKL_DUE_CACHE, ZKL_DUE_KINDS };
 
 struct zkl_due {
     struct zkl_due *next;

@@ -279,7 +279,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         return; /* a request for a release */
     if (slot->kind == ZKL_REQ_LIST)
         zkl_leftovers_listed(core, c->machine.lock_request.path->text, reply);
-    bool for_others = zkl_contender_is_together(c) || c->batch_list_has_stat;
+    bool for_others = zkl_contender_is_together(c) || c->list_has_stat;
     if (slot->kind == ZKL_REQ_LIST && for_others && zkl_transaction_listed(core, c, reply))
         return;
     struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind], .reply = reply};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The list of what to check when the event is over. Code that notices that something may follow for
- * a group, a request for permits, a handle's local queue, cached readers or a batch puts it here;
+ * a bundle, a handle's local queue or cached readers puts it here;
  * the one loop in core.c takes it out and has it settled. The entry is the first member of the object that it stands for, and is in
  * the list once at most. */
 #ifndef ZKL_CORE_DUE_H

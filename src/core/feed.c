@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One event to one contender: its machine takes a step (contender.c), and this file executes the
- * resulting actions in order. batch.c or list_coalescing.c receive requests first and may combine
+ * resulting actions in order. A bundle or list_coalescing.c receive requests first and may combine
  * them with others'; requests.c receives the rest. What the contender is part of
  * receives its owner's notifications first and may keep them. Everything with an answer, an event or a moment to report calls this
- * file, with the client's lock held. It calls down only: what follows for a group, a request for
- * permits, a local queue or a batch enters the list of what is due, which core.c drains. It calls
+ * file, with the client's lock held. It calls down only: what follows for a bundle, a local
+ * queue or cached readers enters the list of what is due, which core.c drains. It calls
  * itself for one more contender in two places: a watch that was armed with the owner's revocation
  * in it, and the heir of a delete that has ended. */
 #include "feed.h"
@@ -15,7 +15,6 @@
 
 #include <zklock/zklock.h>
 
-#include "batch.h"
 #include "bundle.h"
 #include "due.h"
 #include "ephemerals.h"
@@ -112,7 +111,7 @@ static void unlink_contender(struct zkl_core *core, struct zkl_contender *c)
 static void forget_list(struct zkl_core *core, struct zkl_contender *c)
 {
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
-    c->batch_wants_list = false;
+    c->wants_list = false;
     zkl_shared_list_leave(core, c);
 }
 
@@ -123,7 +122,6 @@ static void finish(struct zkl_core *core, struct zkl_contender *c, const struct 
     forget_list(core, c);
     zkl_unlisted_forget(c);
     zkl_transaction_leave(core, c);
-    zkl_batch_detach(core, c);
     zkl_group_commit_forget(core, c);
     unlink_contender(core, c);
     notify(core, c, ZKL_NOTIFY_ENDED, action);
@@ -158,8 +156,8 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_make(core, c);
         break;
     case ZKL_DO_CREATE:
-        if (c->machine.lock_request.batch)
-            zkl_batch_create(core, c);
+        if (c->machine.lock_request.together)
+            c->wants_create = true; /* bundle.c sends it */
         else if (!zkl_group_commit_holds_create(core, c))
             zkl_core_send_create(core, c);
         break;
@@ -167,8 +165,8 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_create_downgraded(core, c);
         break;
     case ZKL_DO_LIST:
-        if (c->batch_wants_create)
-            c->batch_wants_list = true; /* behind it */
+        if (c->wants_create)
+            c->wants_list = true; /* behind it */
         else if (!zkl_shared_list_list(core, c))
             zkl_core_send_list(core, c);
         break;
@@ -354,8 +352,6 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     if (c->machine.state != ZKL_CONTENDER_WAITING)
         no_heir_of(c);
     struct zkl_contender *heir = take_heir(c);
-    if (c->machine.lock_request.batch)
-        zkl_batch_touch(core, c->machine.lock_request.batch);
     if (c->machine.lock_request.bundle)
         zkl_due_add(core, &c->machine.lock_request.bundle->due, ZKL_DUE_BUNDLE);
     if (c->machine.lock_request.read_cache)
@@ -448,8 +444,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                       writer->node);
         contender->machine.downgrade_from_czxid = writer->czxid;
     }
-    if (lock_request->batch)
-        zkl_batch_attach(lock_request->batch, contender);
+    contender->wants_create = contender->wants_list = false;
     append_contender(core, contender);
     zkl_group_commit_before(core, contender);
     zkl_core_feed_type(core, contender, ZKL_EV_START);

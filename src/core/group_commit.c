@@ -83,7 +83,7 @@ static void go_before(struct zkl_core *core, const struct zkl_contender *c)
 void zkl_group_commit_before(struct zkl_core *core, const struct zkl_contender *c)
 {
     const struct zkl_lock_request *request = &c->machine.lock_request;
-    bool makes_one = request->unlisted && !request->try_only && !request->batch;
+    bool makes_one = request->unlisted && !request->try_only && !request->together;
     if (core->group_commit.held > 0 && !makes_one)
         go_before(core, c);
 }
@@ -103,7 +103,7 @@ static bool may_wait(const struct zkl_core *core, const struct zkl_contender *c)
     bool is_at_work = zkl_core_connected(core) && is_crowded(core);
     bool is_known = !zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2) &&
                     !zkl_opcode_is_unknown(core, ZKL_OPCODE_MULTI);
-    return is_at_work && is_known && !request->batch && request->unlisted && request->views &&
+    return is_at_work && is_known && !request->together && request->unlisted && request->views &&
            core->now.mono_ns >= request->path->view.singly_until_mono_ns;
 }
 

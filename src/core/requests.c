@@ -4,7 +4,7 @@
  * sender's slot is found again by the answer; one that the port refuses is answered when the event
  * is over, as nothing here feeds a contender. Below that what a contender sends for itself is built:
  * paths, data, and its node's name, for which each create has a new GUID. With the client's mutex.
- * All files of the core that send use this one: feed.c for a single contender, batch.c and
+ * All files of the core that send use this one: feed.c for a single contender, bundle.c and
  * list_coalescing.c for several. */
 #include "requests.h"
 
@@ -240,12 +240,12 @@ void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
-    c->batch_list_for_view = false;
-    c->batch_list_has_stat = c->machine.lock_request.views && zkl_contender_is_together(c);
+    c->list_for_view = false;
+    c->list_has_stat = c->machine.lock_request.views && zkl_contender_is_together(c);
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){.kind = ZKL_REQ_LIST,
                                   .path = c->machine.lock_request.path->text,
-                                  .flag = c->batch_list_has_stat});
+                                  .flag = c->list_has_stat});
 }
 
 /* A check is a transaction even if it fails because the path is deleted. */

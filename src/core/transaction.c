@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fills and sends transactions, and finds out a sent one's zxid: transaction.h says why so. batch.c
+ * Fills and sends transactions, and finds out a sent one's zxid: transaction.h says why so. bundle.c
  * and group_commit.c fill them with creates, feed.c with the deletes that group.c and permits.c
  * collect. transaction_reply.c distributes the server's answers. */
 #include "transaction.h"
@@ -120,7 +120,7 @@ static struct zkl_contender *list_owner(const struct zkl_transaction *t, size_t 
     const struct zkl_path *path = t->made[i]->machine.lock_request.path;
     for (size_t j = 0; j < i; j++) {
         struct zkl_contender *c = t->made[j];
-        if (c->batch_wants_list && !c->shares_list && c->machine.lock_request.path == path)
+        if (c->wants_list && !c->shares_list && c->machine.lock_request.path == path)
             return c;
     }
     return NULL;
@@ -132,14 +132,14 @@ static void send_lists(struct zkl_core *core, struct zkl_transaction *t)
     for (size_t i = 0; i < t->made_count; i++) {
         struct zkl_contender *c = t->made[i];
         assert(c);
-        if (!c->batch_wants_list && !(i == 0 && c->machine.lock_request.views))
+        if (!c->wants_list && !(i == 0 && c->machine.lock_request.views))
             continue;
         struct zkl_contender *owner = list_owner(t, i);
         if (owner)
             zkl_shared_list_join(owner, c);
         else
             zkl_core_send_list(core, c);
-        c->batch_list_for_view = !c->batch_wants_list;
+        c->list_for_view = !c->wants_list;
     }
 }
 

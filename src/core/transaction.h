@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A transaction: creates and deletes of several contenders that the ensemble carries out together
- * or not at all. It lives as long as its answers: a batch or a group commit fills and sends it, or
+ * or not at all. It lives as long as its answers: a bundle or a group commit fills and sends it, or
  * whoever lets several contenders go at once; each contender leaves it with its own answer, and
  * the last one frees it.
  *
- * Failure. If one create of a batch's fails, nothing was made: the contender to blame hears why,
+ * Failure. If one create of a bundle's fails, nothing was made: the contender to blame hears why,
  * the others hear ROLLED_BACK and ask again. If the answer is lost, each contender looks for its
  * own node. If one delete of several fails, all are sent singly. What follows for a group commit
  * stands in group_commit.h.
@@ -79,8 +79,6 @@ bool zkl_transaction_listed(struct zkl_core *core, struct zkl_contender *c,
 /* Creates and deletes that wait to be grouped and will not be sent: of stopped contenders, or all,
  * as the link is down. */
 void zkl_transaction_cancel_held(struct zkl_core *core);
-/* Notify the members that were stopped before their creates had been sent that they will not be. */
-void zkl_transaction_cancel_creates(struct zkl_core *core, struct zkl_batch *batch);
 
 /* --- for transaction_reply.c -------------------------------------------- */
 

@@ -2,29 +2,14 @@
  *
  * Distributes the answer to a transaction to its contenders, each as if it had asked alone:
  * transaction.h says what an answer proves, group_commit.h what follows from one of a group commit.
- * dispatch_reply.c calls this file, bundle.c for creates that will not be sent, and
- * core.c for creates that wait to be grouped and will not be sent. */
+ * dispatch_reply.c calls this file, and core.c for creates that wait to be grouped and will not be sent. */
 #include "transaction.h"
 
 #include <assert.h>
 
-#include "batch.h"
 #include "feed.h"
 #include "group_commit.h"
 #include "unlisted_grant.h"
-
-void zkl_transaction_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
-{
-    if (zkl_batch_is_creating(batch))
-        return; /* a member that asked since then is made and deleted */
-    for (size_t i = batch->count; i-- > 0;) {
-        struct zkl_contender *c = batch->members[i];
-        if (!c->batch_wants_create || c->machine.state != ZKL_CONTENDER_LEAVING)
-            continue;
-        c->batch_wants_create = c->batch_wants_list = false;
-        zkl_core_feed_answer(core, c, ZKL_EV_CREATED, ZKL_ANSWER_ROLLED_BACK); /* may end it */
-    }
-}
 
 static void feed_created(struct zkl_core *core, struct zkl_transaction *t, size_t i,
                          struct zkl_event event)
@@ -32,7 +17,7 @@ static void feed_created(struct zkl_core *core, struct zkl_transaction *t, size_
     struct zkl_contender *c = t->made[i];
     assert(c); /* until its create is answered it stays */
     event.type = ZKL_EV_CREATED;
-    c->batch_wants_create = c->batch_wants_list = false;
+    c->wants_create = c->wants_list = false;
     zkl_transaction_leave(core, c);
     zkl_core_feed(core, c, event);
 }
@@ -127,9 +112,9 @@ void zkl_transaction_cancel_held(struct zkl_core *core)
 /* --- creates and deletes ------------------------------------------------- */
 
 /* Its contenders ask again, all together. */
-static bool is_of_a_batch(const struct zkl_transaction *t)
+static bool is_of_a_bundle(const struct zkl_transaction *t)
 {
-    return t->made[0]->machine.lock_request.batch != NULL;
+    return t->made[0]->machine.lock_request.together;
 }
 
 /* The transaction failed as a whole: the member to blame is notified of the reason, the others that
@@ -142,7 +127,7 @@ static void create_failed(struct zkl_core *core, struct zkl_transaction *t,
     if (t->ahead)
         zkl_transaction_forget_lists(core, t);
     t->ahead = false;
-    if (!is_of_a_batch(t) && retry_singly(core, t, reply))
+    if (!is_of_a_bundle(t) && retry_singly(core, t, reply))
         return;
     for (size_t i = 0; i < t->gone_count; i++)
         feed_deleted(core, t, i, reply);
@@ -190,12 +175,12 @@ bool zkl_transaction_listed(struct zkl_core *core, struct zkl_contender *c,
                             const struct zkl_reply *reply)
 {
     struct zkl_transaction *t = c->transaction;
-    bool known = c->batch_list_has_stat && reply->answer == ZKL_ANSWER_OK;
+    bool known = c->list_has_stat && reply->answer == ZKL_ANSWER_OK;
     if (known)
         zkl_transaction_look_at(core, c, reply);
-    bool waited = c->machine.list_out && !c->batch_list_for_view;
+    bool waited = c->machine.list_out && !c->list_for_view;
     if (!t || !t->ahead || !c->machine.create_out)
-        return !waited && (zkl_contender_is_together(c) || c->batch_list_for_view);
+        return !waited && (zkl_contender_is_together(c) || c->list_for_view);
     t->ahead = false;
     known = known && c->machine.lock_request.path->view.calm && t->named;
     t->refs++; /* the contenders leave it */
@@ -228,7 +213,7 @@ static void on_zxid(struct zkl_core *core, struct zkl_transaction *t, const stru
     bool known = reply->answer != ZKL_ANSWER_LINK; /* else each looks for its own */
     /* Of a group commit each member queries its own node: a node that may not be read concerns only
      * its own member. */
-    bool failed = known && reply->answer != ZKL_ANSWER_NONODE && is_of_a_batch(t);
+    bool failed = known && reply->answer != ZKL_ANSWER_NONODE && is_of_a_bundle(t);
     for (size_t i = 0; i < t->made_count; i++) {
         struct zkl_contender *c = t->made[i];
         struct zkl_reply made = {.answer = known ? ZKL_ANSWER_OK : ZKL_ANSWER_LINK,

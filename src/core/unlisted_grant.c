@@ -53,7 +53,7 @@ static const struct zkl_contender *own_last(const struct zkl_core *core,
     return stands && m->on_server && !m->delete_out ? last : NULL;
 }
 
-/* A try does not wait, and the members of a batch are decided together. */
+/* A try does not wait, and those of one transaction are decided together. */
 static bool may_wait_unlisted(const struct zkl_contender *c)
 {
     return !c->machine.lock_request.try_only && !zkl_contender_is_together(c);
@@ -93,7 +93,7 @@ static void look_behind(const struct zkl_core *core, struct zkl_contender *c, in
 bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c)
 {
     const struct zkl_unlisted_grant *unlisted = unlisted_of(c);
-    bool busy = core->pending_count > 0 || c->machine.lock_request.batch;
+    bool busy = core->pending_count > 0 || c->machine.lock_request.together;
     if (!unlisted)
         return false;
     if (may_wait_unlisted(c) && unlisted->row >= core->unlisted_from && own_last(core, c))

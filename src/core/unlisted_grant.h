@@ -54,8 +54,8 @@
  *
  * The create leaves the list out if ZKL_UNLISTED_FROM of the client's nodes in a row had the
  * number after its node before, and that one exists; the list is sent then if the guess was wrong.
- * Else it is sent along, and decides. A try, a batch's member, readers and writers, and named
- * locks list as ever: a try does not wait; the others of a batch would wait with it; readers pass
+ * Else it is sent along, and decides. A try, a bundle's member, readers and writers, and named
+ * locks list as ever: a try does not wait; the others of a bundle would wait with it; readers pass
  * each other, and names share a path. */
 #ifndef ZKL_CORE_UNLISTED_GRANT_H
 #define ZKL_CORE_UNLISTED_GRANT_H

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/batch.h"
 #include "core/transaction.h"
 #include "core/leftovers.h"
 #include "core/watch.h"
@@ -229,16 +228,6 @@ static void machine(const struct zkl_contender_machine *m)
     }
 }
 
-static void batch(const struct zkl_core *core, const struct zkl_batch *b)
-{
-    raw(b->refs);
-    raw(b->due.listed);
-    raw((int64_t)b->size);
-    raw((int64_t)b->count);
-    for (size_t i = 0; i < b->count; i++)
-        raw(contender_number(core, b->members[i]));
-}
-
 static void transaction(const struct zkl_core *core, const struct zkl_transaction *x)
 {
     raw(x->refs);
@@ -269,12 +258,11 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         pending(&o->slots[i]);
     for (int i = 0; i < ZKL_SUBS; i++)
         watch_ref(o->subs[i].watch);
-    raw(o->batch_wants_create | o->batch_wants_list << 1 | o->batch_list_for_view << 2 |
-        o->shares_next_list << 3 | o->first_list_is_out << 4 | o->bundle_has_failed << 5 |
+    raw(o->wants_create | o->wants_list << 1 | o->list_for_view << 2 | o->shares_next_list << 3 |
+        o->first_list_is_out << 4 | o->bundle_has_failed << 5 |
         (o->machine.lock_request.bundle != NULL) << 6 |
         (o->machine.lock_request.local_queue != NULL) << 8 | o->machine.lock_request.views << 9 |
-        o->machine.lock_request.unlisted << 10 | o->batch_list_has_stat << 11 |
-        o->delete_sent << 12);
+        o->machine.lock_request.unlisted << 10 | o->list_has_stat << 11 | o->delete_sent << 12);
     raw(o->held);
     raw(contender_number(core, o->next_held));
     own(WATCH, o->release_watch_id);
@@ -284,9 +272,7 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     raw(contender_number(core, o->heir));
     raw(contender_number(core, o->heir_of));
     raw(o->machine.lock_request.path && o->machine.lock_request.path->lists.last == o);
-    raw(o->machine.lock_request.batch != NULL);
-    if (o->machine.lock_request.batch)
-        batch(core, o->machine.lock_request.batch);
+    raw(o->machine.lock_request.together);
     raw(o->transaction != NULL);
     if (o->transaction)
         transaction(core, o->transaction);
@@ -491,10 +477,6 @@ static void group(const struct client *c)
         raw(c->paths[i].view.own);
         raw(c->paths[i].view.calm);
     }
-    /* One that no member has any more is the group's alone. */
-    raw(g->batch != NULL);
-    if (g->batch)
-        batch(&c->core, g->batch);
 }
 
 static void unlisted(const struct zkl_core *core, const struct zkl_unlisted_grant *a)
@@ -715,9 +697,6 @@ static void owner(const struct owner *o)
     raw(o->permits->bundle.due.listed);
     raw(o->permits->gate.machine.state);
     zxid(o->permits->gate.machine.czxid);
-    raw(o->permits->bundle.batch != NULL);
-    if (o->permits->bundle.batch)
-        batch(&o->client->core, o->permits->bundle.batch);
 }
 
 /* --- the ensemble --------------------------------------------------------- */

@@ -55,7 +55,6 @@ STRUCTS = {
     'zkl_leftover': ('l', {'path_hash': DERIVED, 'bytes': DERIVED}),
     'zkl_query': ('q', {'kind': CONSTANT, 'path': CONSTANT, 'data': CONSTANT, 'flag': CONSTANT, 'version': CONSTANT,
                         'czxid': CONSTANT, 'once': CONSTANT, 'answered': CONSTANT, 'prev': PLACES}),
-    'zkl_batch': ('b', {}),
     'zkl_transaction': ('x', {'size': CONSTANT}),
     'zkl_bundle': ('g o->permits->bundle', {'number': FIGURES, 'detail': FIGURES, 'lease_ns': CONSTANT,
                                             'members': CONSTANT, 'gated': CONSTANT, 'told': CONSTANT}),

@@ -77,7 +77,7 @@ struct scenario {
     unsigned faults; /* which may come: a set of enum fault */
     bool rootless;   /* the paths are made on the way */
     bool unlinked;   /* the first link is on the way, too, and the first answer over it */
-    bool scarce;     /* no memory for a batch: one by one */
+    bool scarce;     /* no memory for a transaction: one by one */
     bool unremoving; /* servers do not know how to remove watches */
     int32_t counter; /* of the paths' nodes at the beginning, */
     bool worn_first; /* or of the first one's alone */

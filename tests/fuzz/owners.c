@@ -395,11 +395,7 @@ static void acquire_group(struct stream *s)
         s->members[i].lock_request.lease_ns = 0; /* it counts from the grant of all */
         s->members[i].lock_request.try_only = s->members[0].lock_request.try_only;
     }
-    if (zkl_bundle_acquire(&s->core, s->now, &s->group) == 0)
-        return;
-    for (size_t i = 0; i < s->group.count; i++)
-        group_owner(s, i)->phase = IDLE; /* no memory: nothing was begun */
-    s->group.count = 0;
+    zkl_bundle_acquire(&s->core, s->now, &s->group);
 }
 
 /* Those that are held, of the group or of a request for permits, in one go. */
@@ -455,7 +451,7 @@ static void acquire_permits(struct stream *s, struct ask *ask)
                                                          .lock_request = lock_request};
     for (size_t i = 0; i < MEMBERS; i++)
         ask->owners[i] = (struct owner){.phase = IDLE};
-    (void)zkl_bundle_acquire(&s->core, s->now, &ask->bundle);
+    zkl_bundle_acquire(&s->core, s->now, &ask->bundle);
 }
 
 static void act_as_ask(struct stream *s, struct ask *ask)

@@ -5,7 +5,6 @@
 
 #include <zklock/zklock.h>
 
-#include "core/batch.h"
 #include "world.h"
 
 /* --- links and servers ---------------------------------------------------- */
@@ -468,7 +467,7 @@ static void interfere(struct world *w)
 static const struct zkl_contender *some_grouped(const struct proc *p)
 {
     const struct zkl_contender *c = p->core.first;
-    while (c && c->held == ZKL_HELD_NONE && !(c->transaction && !c->machine.lock_request.batch))
+    while (c && c->held == ZKL_HELD_NONE && !(c->transaction && !c->machine.lock_request.together))
         c = c->next;
     return c;
 }

@@ -159,7 +159,7 @@ static void start(struct ask *ask)
     ask->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 600) : INT64_MAX;
     say("[%6lld] %d acquires %zu permits%s", (long long)w->fake.now_ms, name_of(p), count,
         ask->members[1].lock_request.try_only ? " (try)" : "");
-    (void)zkl_bundle_acquire(core_of(p), now_of(p), &ask->bundle);
+    zkl_bundle_acquire(core_of(p), now_of(p), &ask->bundle);
 }
 
 static void stop(struct ask *ask)

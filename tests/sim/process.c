@@ -153,7 +153,7 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
         (unsigned long long)((const struct zkl_contender *)m)->number,
         zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
     bool numbered = strcmp(why, "nobody came between") == 0;
-    bool member = m->lock_request.batch || is_of_a_transaction(p, m);
+    bool member = m->lock_request.together || is_of_a_transaction(p, m);
     if (m->state == ZKL_CONTENDER_WAITING && m->pred_is_by_number)
         happened(p->world, SIM_BEHIND_OWN);
     if (numbered)

@@ -6,7 +6,6 @@
 
 #include <zklock/zklock.h>
 
-#include "core/batch.h"
 #include "core/transaction.h"
 #include "core/group_commit.h"
 #include "core/unlisted_grant.h"
@@ -902,11 +901,8 @@ static void a_multi_lock_finds_nothing_of_ours(void **state)
     struct script *s = posted_unlock_waits(2);
     (void)state;
     script_forget(s);
-    struct zkl_batch *batch = zkl_batch_new(2);
-    zkl_batch_touch(&s->core, batch);
-    lock_with(s, 0, (struct zkl_lock_request){.batch = batch});
-    lock_with(s, 1, (struct zkl_lock_request){.batch = batch});
-    zkl_batch_unref(&s->core, batch);
+    lock_with(s, 0, (struct zkl_lock_request){.together = true});
+    lock_with(s, 1, (struct zkl_lock_request){.together = true});
     assert_int_equal(s->core.group_commit.held, 0);
     assert_true(script_has(s, "> delete /p0/"));
     end(s);
