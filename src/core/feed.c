@@ -309,16 +309,25 @@ static struct zkl_contender *take_heir(struct zkl_contender *c)
 
 /* --- feeding ------------------------------------------------------------- */
 
-/* It joins the numbers that it counts for, or leaves them. */
-static void count(struct zkl_core *core, const struct zkl_contender *c, bool joins)
+/* What the checks before its step ask of the others: it joins these, or leaves them. */
+static void count_among_others(struct zkl_core *core, const struct zkl_contender *c, bool joins)
 {
     size_t one = joins ? 1 : -(size_t)1;
-    for (unsigned i = 0; i < ZKL_COUNTS; i++)
-        core->counts[i] += one * (c->counted >> i & 1);
     core->ephemeral_bytes += one * (c->counted >> ZKL_COUNT_OWNS & 1) * c->node_bytes;
     if (c->machine.lock_request.unlisted)
         c->machine.lock_request.path->unlisted.live_count +=
             one * (c->counted >> ZKL_COUNT_HERE & 1);
+}
+
+/* From now on it counts for these. */
+static void count(struct zkl_core *core, struct zkl_contender *c, unsigned now)
+{
+    unsigned changed = c->counted ^ now;
+    c->counted = now;
+    for (unsigned i = 0; changed >> i != 0; i++) {
+        if (changed >> i & 1)
+            core->counts[i] += now >> i & 1 ? 1 : -(size_t)1;
+    }
 }
 
 /* It had a node, or may have, and by this event gives up on it: only a missing right ends that
@@ -336,15 +345,15 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     static const struct zkl_reply none = {0};
     struct zkl_actions actions;
     event.reply = event.reply ? event.reply : &none;
-    count(core, c, false);
+    count_among_others(core, c, false);
     bool was_there = c->machine.on_server, owned = zkl_contender_counts_for(c, ZKL_COUNT_OWNS);
     bool has_room = owned && (was_there || !c->machine.may_be_late);
     event.full = !has_room && zkl_ephemerals_are_full(core, c);
     event.unlisted =
         zkl_unlisted_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(core, &c->machine, &event, &actions);
-    c->counted = zkl_contender_counts(&c->machine);
-    count(core, c, true);
+    count(core, c, zkl_contender_counts(&c->machine));
+    count_among_others(core, c, true);
     if (owned)
         count_left(core, c, &event);
     if (!was_there && c->machine.on_server)
@@ -444,7 +453,6 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                       writer->node);
         contender->machine.downgrade_from_czxid = writer->czxid;
     }
-    contender->wants_create = contender->wants_list = false;
     append_contender(core, contender);
     zkl_group_commit_before(core, contender);
     zkl_core_feed_type(core, contender, ZKL_EV_START);
