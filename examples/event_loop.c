@@ -14,7 +14,7 @@ static struct job {
     uint64_t op;
 } jobs[JOBS];
 static struct zkl_mutex *mutex;
-static int left = JOBS, wrong;
+static int left = JOBS, wrong, works;
 
 static void ended(int code, void *arg)
 {
@@ -41,7 +41,9 @@ static void granted(int code, void *arg)
     zkl_owner_use(before);
     if (code != 0)
         ended(code, job);
-    else if (job != jobs)
+    else if (job == jobs)
+        works = 1; /* until run_loop ends it */
+    else
         finish(job);
 }
 
@@ -54,8 +56,10 @@ static int run_loop(struct zkl_client *client)
     while (left > 0) {
         if (epoll_wait(epoll, &event, 1, 1000) > 0)
             zkl_client_dispatch(client, 100);
-        else if (zkl_op_cancel(client, jobs[2].op) == 0)
+        else if (works && zkl_op_cancel(client, jobs[2].op) == 0) {
+            works = 0;
             finish(&jobs[0]);
+        }
     }
     return 0;
 }
