@@ -9,7 +9,7 @@
 #include "api/client.h"
 #include "driver/handle.h"
 
-#define SESSION_MS 6000
+#define SESSION_MS 60000 /* the client deletes a lost hold's node once that one's window is over */
 #define GRANTED_MS 2000
 #define WISH_MS 30000
 
