@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FLW_TIMEOUT_MS 3000
+#define FLW_TIMEOUT_MS 15000
 
 /* The answer to a word, with a final NUL. Its length, or -1: no answer within the time, or it did
  * not fit. host is an IPv4 address in digits. */

@@ -21,7 +21,7 @@
 
 #include "syscalls.h"
 
-#define ANSWER_MS 20000    /* an answer that takes longer means that the keeper is broken */
+#define ANSWER_MS 120000   /* an answer that takes longer means that the keeper is broken */
 #define OWNER_PROBE_MS 100 /* without a pidfd: how often the keeper looks for its parent */
 #define SOCKET_FD 3        /* where the keeper has its two descriptors */
 #define OWNER_FD 4

@@ -23,7 +23,7 @@
 #define LOG_JAR "/usr/share/java/slf4j-simple.jar" /* without it the server keeps no log */
 #define NSENTER "/usr/bin/nsenter"
 #define ARGS_MAX 64
-#define QUORUM_WAIT_MS 10000
+#define QUORUM_WAIT_MS 30000 /* on a busy machine */
 
 /* --- what is installed ------------------------------------------------------------------------ */
 

@@ -20,7 +20,7 @@
 
 #define START_TRIES 3
 #define STOP_MS 5000
-#define KILL_MS 10000
+#define KILL_MS 60000
 #define RESPAWNS_MAX 10 /* of one node in one wait: another process has its port for a while */
 #define PROBE_MS 500
 #define NAP_MS 10

@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 #define ZKS_NODES_MAX 6
-#define ZKS_READY_MS 60000 /* how long a start may take on a busy machine */
+#define ZKS_READY_MS 240000 /* how long a start may take on a busy machine */
 
 struct zks;
 

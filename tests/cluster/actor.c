@@ -77,20 +77,26 @@ bool actor_is_done(struct actor *actor)
     return done;
 }
 
-int actor_result(struct actor *actor)
+/* Waits for that, so that no time is lost between two looks. */
+static bool is_done_after(struct actor *actor, int ms)
 {
-    int64_t end = net_now_ms() + WAIT_MS;
+    int64_t end = net_now_ms() + ms;
     struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
     int rc = 0;
 
     pthread_mutex_lock(&actor->mu);
     while (actor->fn && rc == 0)
         rc = pthread_cond_timedwait(&actor->changed, &actor->mu, &until);
-    int result = actor->result;
+    bool done = actor->fn == NULL;
     pthread_mutex_unlock(&actor->mu);
-    if (rc != 0)
+    return done;
+}
+
+int actor_result(struct actor *actor)
+{
+    if (!wait_until(is_done_after(actor, 100), WAIT_MS))
         fail_msg("an actor is not done within %d ms", WAIT_MS);
-    return result;
+    return actor->result;
 }
 
 int actor_do(struct actor *actor, actor_fn fn, void *arg)

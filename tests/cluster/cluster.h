@@ -15,7 +15,7 @@
 #include "wire.h"
 #include "zkserver.h"
 
-#define WAIT_MS 20000    /* for what comes immediately, on a busy machine too */
+#define WAIT_MS 60000    /* for what comes immediately, on a busy machine too */
 #define SESSION_MS 30000 /* nothing expires by itself, and no ping disturbs a count */
 #define CONTAINER_CHECK_MS 200
 

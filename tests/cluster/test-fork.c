@@ -33,7 +33,7 @@ static int in_child(int (*fn)(void *arg), void *arg)
     int status = 0;
 
     if (pid == 0) {
-        alarm(30);
+        alarm(300);
         _exit(fn(arg));
     }
     check_num(pid, >, 0);
@@ -292,7 +292,7 @@ static void fork_at_first(int code, void *arg)
     (void)code;
     (void)arg;
     if (callbacks++ == 0 && (forked = fork()) == 0)
-        alarm(30);
+        alarm(300);
 }
 
 /* Goal: a child that a callback forks runs no further callback of its parent, not even on the

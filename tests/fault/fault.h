@@ -21,7 +21,7 @@
 
 #include <zklock/zklock.h>
 
-#define WAIT_MS 20000 /* for what must come; a busy machine under a sanitizer takes its time */
+#define WAIT_MS 60000 /* for what must come; a busy machine under a sanitizer takes its time */
 #define QUIET_MS 60000
 
 extern struct zks *server; /* of the running test program */

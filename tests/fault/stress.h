@@ -22,7 +22,7 @@
 #define PROCESSES 3
 #define PLAYERS 5 /* threads of each process */
 #define FIBERS 4  /* operations under way, of each */
-#define HANG_MS 90000
+#define HANG_MS 300000
 #define PATIENT_MS 30000
 #define NS_MS INT64_C(1000000)
 

@@ -126,7 +126,7 @@ static int open_within(int max)
     struct zkl_client *client = NULL;
     struct zkl_mutex *mutex = NULL;
 
-    alarm(60);
+    alarm(300);
     /* Nobody has this number, so that only our own threads count. */
     if (setresuid(61000 + (uid_t)getpid() % 1000, 61000 + (uid_t)getpid() % 1000,
                   61000 + (uid_t)getpid() % 1000) != 0 ||

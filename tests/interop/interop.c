@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define CONTAINER_CHECK_MS 200
-#define GONE_MS 10000
+#define GONE_MS 60000
 
 struct zks *server;
 struct wire *raw;

@@ -20,7 +20,7 @@
     JARS "curator-recipes.jar:" JARS "curator-framework.jar:" JARS "curator-client.jar:" JARS      \
          "zookeeper.jar:" JARS "slf4j-simple.jar"
 #define START_MS 180000
-#define END_MS 10000
+#define END_MS 60000
 #define WORKERS_MAX 16
 
 struct worker {

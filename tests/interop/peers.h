@@ -29,7 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define ANSWER_MS 30000 /* for what comes without a wait, on a machine that may be busy */
+#define ANSWER_MS 120000 /* for what comes without a wait, on a machine that may be busy */
 
 /* False, and a sentence that names the package, if a peer can't run here. */
 bool peers_available(char *why, size_t size);

@@ -10,6 +10,7 @@
 #define MS INT64_C(1000000)
 #define NAP_MS 2
 #define WORK_NS (MS / 4)
+#define ROOM 20           /* so many times longer */
 #define ALONE_NS (MS / 2) /* what a wake-up and the work take where nothing else runs */
 
 static int64_t ns_of(clockid_t clock)
@@ -46,6 +47,21 @@ void lag_nap(struct lag *lag, bool measure)
     int64_t now_ns = ns_of(CLOCK_MONOTONIC), passed_ns = now_ns - lag->at_ns;
     lag->counted_ns += taken_ns > ALONE_NS ? passed_ns * ALONE_NS / taken_ns : passed_ns;
     lag->at_ns = now_ns;
+}
+
+bool lag_is_slow(void)
+{
+    struct lag lag = lag_of_now();
+    int64_t start_ns = lag.at_ns;
+
+    for (int i = 0; i < 20; i++)
+        lag_nap(&lag, true);
+    return lag.counted_ns < (lag.at_ns - start_ns) / 2;
+}
+
+int64_t lag_room_ms(int64_t ms)
+{
+    return lag_is_slow() ? ROOM * ms : ms;
 }
 
 /* --- a thread that measures ---------------------------------------------------------------------- */

@@ -23,4 +23,9 @@ void lag_nap(struct lag *lag, bool measure);
 void lag_begin(void);
 int64_t lag_end_ms(void);
 
+/* For what a test excuses on a slow machine alone: is this one slow, by a moment's measure? */
+bool lag_is_slow(void);
+/* A deadline that others have something to do before: ms, and much longer if it is slow. */
+int64_t lag_room_ms(int64_t ms);
+
 #endif

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define LINKS_MAX 64 /* more connections than this wait in the listener's queue */
-#define REFUSE_WAIT_MS 5000
+#define REFUSE_WAIT_MS 60000
 #define READ_SIZE 65536
 
 struct proxy {

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "zkserver.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 60000
 #define SESSION_MS 30000 /* no session ends by itself in a test */
 
 extern struct zks *shared; /* one node, containers are collected every 300 ms */

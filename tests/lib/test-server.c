@@ -264,7 +264,7 @@ static pid_t make_bystander(struct zks *zks)
         _exit(1);
     pid = fork();
     if (pid == 0) {
-        alarm(60); /* should the test fail before it kills us */
+        alarm(300); /* should the test fail before it kills us */
         zks_stop(zks);
         close(stopped[1]);
         pause();

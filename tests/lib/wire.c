@@ -11,6 +11,7 @@
 
 #define FRAME_MAX (4 << 20)
 #define KILL_NAP_MS 5
+#define KILL_TRY_MS 5000 /* another one follows */
 #define KILL_SESSION_MS 1000
 
 enum opcode {
@@ -700,7 +701,7 @@ static struct out kill_request(int64_t session, const char *password)
 
 static int kill_over(struct wire *w, const struct out *o)
 {
-    int64_t deadline_ms = net_now_ms() + WIRE_TIMEOUT_MS;
+    int64_t deadline_ms = net_now_ms() + KILL_TRY_MS;
     struct in in = {NULL, 0, 0, false};
     int rc;
 
@@ -723,7 +724,7 @@ int wire_kill_session(const char *host, int port, int64_t session,
     int rc = WIRE_IO;
 
     memset(&w, 0, sizeof w);
-    w.fd = net_connect(host, port, net_now_ms() + WIRE_TIMEOUT_MS);
+    w.fd = net_connect(host, port, net_now_ms() + KILL_TRY_MS);
     if (w.fd >= 0) {
         rc = kill_over(&w, &o);
         close(w.fd);

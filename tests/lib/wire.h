@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_TIMEOUT_MS 5000
+#define WIRE_TIMEOUT_MS 60000
 #define WIRE_LASTING_MS 600000 /* a session that outlasts a test; max_session_ms of its server */
 #define WIRE_PASSWORD 16
 

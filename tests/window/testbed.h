@@ -16,7 +16,7 @@
 #include "zkserver.h"
 
 #define NODES 3
-#define WAIT_MS 30000
+#define WAIT_MS 60000
 #define MS INT64_C(1000000)
 
 struct testbed {
