@@ -607,7 +607,7 @@ static void close_ends_it(void **state)
     (void)state;
     keep(&u, path);
     check_ok(zkl_mutex_lock(u.read));
-    check_ok(zkl_client_close(u.client, WAIT_MS));
+    check_closed(zkl_client_close(u.client, WAIT_MS));
     check_num(zkl_mutex_unlock(u.read), ==, ZKL_ELOST);
     check_num(zkl_rwlock_retain_readers(u.rwlock, 1), ==, ZKL_ECLOSED);
     user_end(&u);

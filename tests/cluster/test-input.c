@@ -198,7 +198,7 @@ static void timeouts_out_of_range_are_refused(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(zkl_mutex_lock_until(mutex, INT64_MAX - 1, NULL));
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_client_close(client, ZKL_TIMEOUT_MAX_MS));
+    check_closed(zkl_client_close(client, ZKL_TIMEOUT_MAX_MS));
     cluster_free(client, mutex);
 }
 

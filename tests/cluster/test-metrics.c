@@ -707,7 +707,7 @@ static void losses_and_links_are_counted(void **state)
     check_wait(figures(client).connections == 3, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_wait(count_notes(&notes, ZKL_HOLD_LOST, ZKL_REASON_CLOSED) == 1, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_notes(mutex, &notes);

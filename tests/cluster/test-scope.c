@@ -46,7 +46,7 @@ static void a_guard_ends_with_its_block(void **state)
     check_ok(rc);
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_num(in_block(mutex), ==, ZKL_ECLOSED); /* nothing to unlock */
     check_ok(early(mutex, &rc));
     check_ok(rc);

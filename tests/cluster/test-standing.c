@@ -350,7 +350,7 @@ static void a_wrong_question_is_answered_by_0(void **state)
     check_wrong(zkl_op_waiting(client, 1, &bad), "ZKL_STANDING_INIT");
     check_wrong(zkl_client_session_id(NULL), "NULL");
     check_fails(zkl_client_server(client, NULL, 8), ZKL_EINVAL, "buf");
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_wrong(zkl_mutex_waiting(mutex, &standing), "zkl_mutex_waiting");
     check_wrong(zkl_op_waiting(client, 1, &standing), "zkl_op_waiting");
     check_wrong(zkl_client_session_id(client), "zkl_client_session_id");
@@ -405,7 +405,7 @@ static void a_hold_says_how_it_is_and_why(void **state)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
 
     check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_true(is(mutex, ZKL_HOLD_LOST, ZKL_REASON_CLOSED));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     cluster_free(client, mutex);
@@ -471,7 +471,7 @@ static void of_several_the_worst_counts(void **state)
     check_num(zkl_multi_unlock(multi, NULL), ==, ZKL_ELOST);
     check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
     check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_HOLD_HELD);
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_HOLD_LOST);
     check_num(why, ==, ZKL_REASON_CLOSED);
     check_num(zkl_permit_release(permit), ==, ZKL_ELOST);

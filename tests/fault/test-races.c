@@ -100,7 +100,7 @@ static void close_while_the_next_handle_opens_leaves_nothing(void **state)
     check_wait(stall == 2, WAIT_MS);
     check_num(zkl_client_close(client, 0), ==, ZKL_ETIMEDOUT);
     stall = 0;
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_wait(fault_threads() == threads, 2000);
     check_ok(zkl_client_free(client));
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, 5000);
@@ -164,7 +164,7 @@ static void the_undertaker_closes_no_handle_on_its_way(void **state)
     stall_close = 0;
     check_wait(all_are_closed(client), WAIT_MS);
     stall_init = 0;
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_num(addresses_changed, ==, false);
     check_wait(fault_threads() == threads, WAIT_MS);
     check_ok(zkl_client_free(client));
@@ -218,7 +218,7 @@ static void unlock_after_close_with_traces_frees_the_client(void **state)
     check_ok(zkl_client_open(&client, &options));
     struct zkl_mutex *mutex = fault_mutex(client, "/traces");
     check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_client_close(client, WAIT_MS));
+    check_closed(zkl_client_close(client, WAIT_MS));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_free(mutex));
     check_num(atomic_load(&client->refs), ==, 1); /* the user's own */
