@@ -18,7 +18,8 @@ struct zkl_client *client_of(int session_ms);
 
 #define SHORT_SESSION_MS 2400
 
-/* Since then at least and at most so many milliseconds have passed; a busy machine has some more. */
+/* Since took_begin() at least and at most so many milliseconds have passed; a busy machine has more: lag.h. */
+int64_t took_begin(void);
 void check_took(int64_t start_ms, int least, int most);
 
 /* What the callback of a mutex got. */
@@ -42,6 +43,10 @@ struct scene {
 void scene_begin(struct scene *s, const char *name, int session_ms);
 /* Whatever happened, the path can be locked, and nothing is left. */
 void scene_end(struct scene *s);
+/* What a short session's hold ends with where a slow machine let the session, its link or its window end. */
+bool was_late(int rc);
+/* The actor's unlock, which succeeds but for that. */
+void check_others_unlock(struct scene *s);
 /* The actor queues. */
 void begin_waiting(struct scene *s);
 

@@ -55,14 +55,14 @@ static void a_wait_without_a_server_ends_in_time(void **state)
     check_ok(zkl_cancel_new(&cancel));
     server_down();
     for (int i = 0; i < 2; i++) {
-        int64_t start = net_now_ms();
+        int64_t start = took_begin();
         check_num(zkl_mutex_lock_for(s.mutex, 300), ==, ZKL_ETIMEDOUT);
         check_took(start, 300, 300);
         check_wait(zkl_client_get_state(s.client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     }
     s.take.wait.cancel = cancel;
     actor_begin(s.actor, do_acquire, &s.take);
-    int64_t start = net_now_ms();
+    int64_t start = took_begin();
     zkl_cancel_set(cancel);
     check_num(actor_result(s.actor), ==, ZKL_ECANCELED);
     check_took(start, 0, 0);
@@ -86,7 +86,7 @@ static void a_waiter_in_the_queue_ends_in_time(void **state)
     begin_waiting(&s);
     server_down();
     check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
-    int64_t start = net_now_ms();
+    int64_t start = took_begin();
     zkl_cancel_set(cancel);
     check_num(actor_result(s.actor), ==, ZKL_ECANCELED);
     check_took(start, 0, 0);
@@ -109,7 +109,7 @@ static void a_try_without_a_server_ends_after_a_session_timeout(void **state)
     (void)state;
     scene_begin(&s, "try", 1000);
     server_down();
-    int64_t start = net_now_ms();
+    int64_t start = took_begin();
     check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EDISCONNECTED);
     check_took(start, 1000, 1000);
     server_back();
@@ -130,7 +130,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void **state)
         server_down();
         if (i == 0)
             check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
-        int64_t start = net_now_ms();
+        int64_t start = took_begin();
         check_num(zkl_mutex_unlock(s.mutex), ==, ZKL_EUNCONFIRMED);
         check_took(start, 0, 0);
         check_num(zkl_mutex_hold_count(s.mutex), ==, 0);
@@ -151,7 +151,7 @@ static void a_lock_is_granted_when_the_server_is_back(void **state)
     scene_begin(&s, "back", RESTART_SESSION_MS);
     server_down();
     check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
-    s.take.wait.deadline_ns = zkl_now_ns() + WAIT_MS * MS;
+    s.take.wait.deadline_ns = zkl_now_ns() + 10 * WAIT_MS * MS; /* the start takes a while */
     actor_begin(s.actor, do_acquire, &s.take);
     server_back();
     check_ok(actor_result(s.actor));
@@ -174,7 +174,7 @@ static void a_close_without_a_server_is_bounded(void **state)
     server_down();
     check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED,
                WAIT_MS); /* see zkl_client_close(3) */
-    int64_t start = net_now_ms();
+    int64_t start = took_begin();
     check_num(zkl_client_close(s.other, 500), ==, ZKL_ETIMEDOUT);
     check_took(start, 0, 500);
     check_num(actor_result(s.actor), ==, ZKL_ECLOSED);

