@@ -239,10 +239,11 @@ static void a_try_looks_first(void **state)
     check_ok(try_take(&a, 2));
     check_wait(queued(path) == 0, WAIT_MS);
     check_ok(flw_requests_received(zks_host(), zks_port(server, 0), &before));
+    int64_t start = net_now_ms();
     check_num(try_take(&b, 1), ==, ZKL_EBUSY);
     check_ok(flw_requests_received(zks_host(), zks_port(server, 0), &after));
-    check_num(after - before - 1, >=, 2); /* two reads */
-    check_num(after - before - 1, <=, 3);
+    check_num(after - before - 1, >=, 2);                                /* two reads */
+    check_num(after - before - 1, <=, 3 + (net_now_ms() - start) / 100); /* keepalives */
     give(&a, 1);
     a.permits[0] = a.permits[1];
     check_num(try_take(&b, 2), ==, ZKL_EBUSY);
@@ -251,7 +252,7 @@ static void a_try_looks_first(void **state)
     /* There is room, but the inner mutex is somebody's. */
     check_ok(wire_create(raw, cluster_at(below(path, "locks/_c_x-lock-")), "",
                          WIRE_EPHEMERAL | WIRE_SEQUENTIAL, made, sizeof made));
-    int64_t start = net_now_ms();
+    start = net_now_ms();
     lag_begin();
     check_num(try_take(&b, 1), ==, ZKL_EBUSY);
     check_num(lag_end_ms(), <=, 3000);
@@ -285,7 +286,8 @@ static void an_ended_request_leaves_nothing(void **state)
         b.wait = c.wait = (struct zkl_wait)ZKL_WAIT_INIT;
         b.wait.cancel = c.wait.cancel = i == 1 ? cancel : NULL;
         if (i == 0)
-            b.wait.deadline_ns = c.wait.deadline_ns = zkl_now_ns() + 2000 * INT64_C(1000000);
+            b.wait.deadline_ns = c.wait.deadline_ns =
+                zkl_now_ns() + lag_room_ms(2000) * INT64_C(1000000);
         actor_begin(b.actor, do_take, &b);
         check_wait(leases(path) == 3, WAIT_MS);
         actor_begin(c.actor, do_take, &c);
@@ -319,7 +321,7 @@ static void a_closed_client_gives_all_up(void **state)
     check_wait(leases(path) == 2, WAIT_MS);
     struct user c = user_with(a.client, path, 1);
     begin(&c, 1, path, 2);
-    check_ok(zkl_client_close(a.client, WAIT_MS));
+    check_closed(zkl_client_close(a.client, WAIT_MS));
     check_num(actor_result(c.actor), ==, ZKL_ECLOSED);
     check_ok(actor_result(b.actor));
     check_num(zkl_permit_still_held(a.permits[0], 0), ==, 0);
