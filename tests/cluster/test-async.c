@@ -327,6 +327,9 @@ static void what_an_operation_uses_is_in_use(void **state)
 
 /* --- how a wait ends ------------------------------------------------------------------------- */
 
+#define BUSY_MS                                                                                    \
+    2000 /* what a deadline may be late by, if the machine is not slow; less than many spread over */
+
 /* Goal: an operation ends at its deadline. The callback also gets the result of a deadline that has
  * passed, and that of a try. No node stays. */
 static void a_deadline_ends_an_operation(void **state)
@@ -337,11 +340,11 @@ static void a_deadline_ends_an_operation(void **state)
 
     (void)state;
     check_ok(async_lock(s.a, s.mutex));
-    wait.deadline_ns = zkl_now_ns() + 300 * MS;
+    wait.deadline_ns = zkl_now_ns() + lag_room_ms(300) * MS;
     check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_completion, &done, NULL));
     check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
     check_num(zkl_now_ns(), >=, wait.deadline_ns);
-    check_num(zkl_now_ns() - wait.deadline_ns, <, 2000 * MS);
+    check_true(zkl_now_ns() - wait.deadline_ns < BUSY_MS * MS || lag_is_slow());
     check_true(strstr(done.detail, s.path) != NULL);
     check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);
     check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_completion, &done, NULL));
@@ -359,7 +362,6 @@ static void a_deadline_ends_an_operation(void **state)
 
 #define WAITING 20
 #define STEP_MS 150
-#define BUSY_MS 2000 /* what a busy machine may be late by; the deadlines spread over more */
 
 struct turn {
     int code;
@@ -401,7 +403,7 @@ static void deadlines_end_in_their_order(void **state)
     check_wait(atomic_load(&turn_count) == WAITING, WAIT_MS);
     for (int i = 0; i < WAITING; i++) {
         check_num(turns[i]->ended_ns, >=, turns[i]->deadline_ns);
-        check_num(turns[i]->ended_ns - turns[i]->deadline_ns, <, BUSY_MS * MS);
+        check_true(turns[i]->ended_ns - turns[i]->deadline_ns < BUSY_MS * MS || lag_is_slow());
         check_num(turns[i]->code, ==, ZKL_ETIMEDOUT);
         check_ok(zkl_owner_free(owners[i]));
     }
@@ -477,7 +479,7 @@ static void close_ends_all_operations(void **state)
     check_ok(start(s.b, s.mutex, &b, NULL));
     check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, &waited, note_completion, &p, NULL));
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    check_ok(zkl_client_close(s.client, WAIT_MS));
+    check_closed(zkl_client_close(s.client, WAIT_MS));
     check_num(b.calls, ==, 1); /* close waits for callbacks */
     check_num(completion_code(&b), ==, ZKL_ECLOSED);
     check_num(completion_code(&p), ==, ZKL_ECLOSED);
@@ -645,7 +647,7 @@ static void an_owner_has_a_multi_lock(void **state)
     check_num(start(s.b, s.mutex, &done, NULL), ==, 0); /* a member is entered again */
     check_ok(completion_code(&done));
     check_ok(async_unlock(s.b, s.mutex));
-    check_ok(zkl_client_close(s.client, WAIT_MS));
+    check_closed(zkl_client_close(s.client, WAIT_MS));
     check_num(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_completion, &none, NULL), ==,
               ZKL_ECLOSED);
     check_num(zkl_multi_unlock_async(s.b, multi, NULL, note_completion, &none), ==, ZKL_ELOST);
@@ -795,7 +797,7 @@ static void what_is_left_of_a_loop_is_run(void **state)
         check_ok(start(s.a, s.mutex, &first, NULL));
         check_wait(cluster_children(s.path) == 1, WAIT_MS);
         check_ok(start(s.b, s.mutex, &second, NULL));
-        check_ok(zkl_client_close(s.client, WAIT_MS));
+        check_closed(zkl_client_close(s.client, WAIT_MS));
         check_num(first.calls + second.calls, ==, 0);
         if (dispatched)
             check_num(zkl_client_dispatch(s.client, 10), >=, 2);
@@ -858,7 +860,7 @@ static void a_close_is_an_operation_too(void **state)
         }
         check_num(second.calls, ==, 0);
         check_num(cluster_children(s.path), ==, 0);
-        check_ok(zkl_client_close(s.client, WAIT_MS));
+        check_closed(zkl_client_close(s.client, WAIT_MS));
         check_num(zkl_client_close_async(s.client, note_completion, &none), ==, ZKL_ECLOSED);
         check_num(none.calls, ==, 0);
         scene_close(&s);
