@@ -29,7 +29,7 @@ static void start(struct scene *s, struct machine *m)
     char ms[16];
 
     snprintf(ms, sizeof ms, "%d", chance_between(&s->chance, 1, LONGEST_WORK_MS));
-    m->job = tool_run("run", "-w", "20", "/cron/job", "--", WORK, s->worked.name, ms, "stubborn");
+    m->job = tool_run("run", "-w", "120", "/cron/job", "--", WORK, s->worked.name, ms, "stubborn");
     m->runs = true;
     m->strike_ms = 0;
     if (chance(&s->chance, STRIKE_PERCENT))

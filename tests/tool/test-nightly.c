@@ -217,7 +217,7 @@ static void a_leader_with_another_clock(void **state)
     end_clocks();
     run_and_check(&s, 1, "--servers", zks_connect_string(zks), "--not-within", "7200");
     for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++) {
-        int leader = zks_wait_leader(zks, WAIT_MS);
+        int leader = zks_wait_leader(zks, ZKS_READY_MS);
         check_num(leader, >=, 0);
         for (int node = 0; node < 3; node++) {
             if (node != leader)
@@ -225,7 +225,7 @@ static void a_leader_with_another_clock(void **state)
         }
         check_ok(zks_kill_node(zks, (size_t)leader));
         check_ok(zks_wait_ready(zks, ZKS_READY_MS));
-        check_num(zks_wait_leader(zks, WAIT_MS), !=, leader);
+        check_num(zks_wait_leader(zks, ZKS_READY_MS), !=, leader);
         run_and_check(&s, turns[i].runs, "--servers", zks_connect_string(zks), "--not-within",
                       turns[i].within);
         check_ok(zks_start_node(zks, (size_t)leader));

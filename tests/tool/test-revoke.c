@@ -20,12 +20,12 @@ static void a_holder_lets_go(void **state)
     struct worked held = worked_new();
 
     (void)state;
-    struct tool tool = tool_run("run", "/ask/run", "--", WORK, held.name, "60000");
+    struct tool tool = tool_run("run", "/ask/run", "--", WORK, held.name, "600000");
     worked_wait(&held, 1);
-    tool_check(0, "asked ", "revoke", "--within", "20", "/ask/run");
+    tool_check(0, "asked ", "revoke", "--within", "120", "/ask/run");
     check_num(cluster_children("/ask/run"), ==, 0);
     tool_wait(&tool);
-    tool_check(0, "/ask/run has no holder", "revoke", "--within", "20", "/ask/run");
+    tool_check(0, "/ask/run has no holder", "revoke", "--within", "120", "/ask/run");
     worked_free(&held);
 }
 

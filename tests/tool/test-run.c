@@ -233,7 +233,7 @@ static void the_lock_is_kept_for_the_whole_group(void **state)
     struct worked stays = worked_new(), leaves = worked_new();
 
     (void)state;
-    snprintf(left, sizeof left, "%s %s 700 & exit 3", WORK, stays.name);
+    snprintf(left, sizeof left, "%s %s %d & exit 3", WORK, stays.name, (int)lag_room_ms(700));
     snprintf(gone, sizeof gone, "setsid %s %s 0 & exit 4", WORK, leaves.name);
     struct tool tool = tool_run("run", "/group", "-c", left);
     worked_wait(&stays, 1);

@@ -15,9 +15,9 @@ static void locks_below_a_path_are_told(void **state)
     struct worked held = worked_new();
 
     (void)state;
-    struct tool tool = tool_run("run", "/tell/a", "--", WORK, held.name, "20000");
+    struct tool tool = tool_run("run", "/tell/a", "--", WORK, held.name, "600000");
     worked_wait(&held, 1);
-    struct tool waits = tool_run("run", "-w", "20", "/tell/a", "--", "true");
+    struct tool waits = tool_run("run", "-w", "120", "/tell/a", "--", "true");
     check_wait(cluster_children("/tell/a") == 2, WAIT_MS);
     contender("/tell/deep/b", "__READ__", owner_text(1));
     contender("/tell/deep/b", "__READ__", owner_text(2));
