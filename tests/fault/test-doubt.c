@@ -198,8 +198,8 @@ static void each_kind_is_in_doubt(void **state)
 
     (void)state;
     struct proxy *proxy = proxy_before(server, 0);
-    open_side(&late, fault_open(proxy_address(proxy), 1000));
-    open_side(&rival, fault_open(zks_connect_string(server), 10000));
+    open_side(&late, fault_open(proxy_address(proxy), lag_session_ms(2000)));
+    open_side(&rival, fault_open(zks_connect_string(server), lag_session_ms(10000)));
     become_rival(&rival);
     lock_all(&late);
     proxy_hole(proxy, PROXY_BOTH);
@@ -272,7 +272,7 @@ static void an_open_window_is_no_doubt(void **state)
     int codes[9], tries = 0;
 
     (void)state;
-    while (!try_in_time(3000, codes))
+    while (!try_in_time(lag_session_ms(3000), codes))
         check_num(++tries, <, 10);
     for (int i = 0; i < 9; i++) {
         check_num(codes[i], ==, ZKL_EUNCONFIRMED);
@@ -380,7 +380,7 @@ static void stopped_holder_is_not_told_that_all_is_well(void **state)
     if (pid == 0)
         child_main(zks_connect_string(server));
     check_num(pid, >, 0);
-    struct zkl_client *client = fault_open(zks_connect_string(server), 10000);
+    struct zkl_client *client = fault_open(zks_connect_string(server), lag_session_ms(10000));
     struct zkl_mutex *rival = fault_mutex(client, "/stopped");
     for (int round = 1; round <= rounds; round++) {
         stop_once(pid, rival, round);

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SESSION_MS 2000
-#define CUT_SESSION_MS                                                                             \
-    6000 /* where a link is cut: a busy machine is not to lose it once more by silence */
+#define SESSION_MS lag_session_ms(2000)
+/* Where a link is cut: a busy machine is not to lose it once more by silence. */
+#define CUT_SESSION_MS lag_session_ms(6000)
 #define REST_MS 1000 /* after the link is back: nothing of ours may be left by then */
 
 static const char *const path = "/replies/m";

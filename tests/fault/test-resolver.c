@@ -18,9 +18,9 @@
 #include "driver/handle.h"
 #include "driver/trouble.h"
 
-#define SESSION_MS 10000
-#define SLOW_MS 7000 /* more than two thirds of the session timeout */
-#define ASK_MS 100   /* deadlines of calls */
+#define SESSION_MS lag_session_ms(10000)
+#define SLOW_MS (SESSION_MS * 7 / 10) /* more than two thirds of the session timeout */
+#define ASK_MS 100                    /* deadlines of calls */
 
 static const char *const path = "/resolver/m";
 

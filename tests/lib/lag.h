@@ -27,5 +27,8 @@ int64_t lag_end_ms(void);
 bool lag_is_slow(void);
 /* A deadline that others have something to do before: ms, and much longer if it is slow. */
 int64_t lag_room_ms(int64_t ms);
+/* The timeout of a session that is short so that a test is, and is not to end by itself: longer on a slow machine.
+ * The same for the whole program. */
+int lag_session_ms(int ms);
 
 #endif
