@@ -9,7 +9,7 @@
 
 #include "api/client.h"
 
-#define SESSION_MS 5000
+#define SESSION_MS lag_session_ms(5000)
 
 static const char *const path = "/expiry/m";
 

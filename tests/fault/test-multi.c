@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SESSION_MS 2000
-#define CUT_SESSION_MS                                                                             \
-    6000 /* where a link is cut: a busy machine is not to lose it once more by silence */
+#define SESSION_MS lag_session_ms(2000)
+/* Where a link is cut: a busy machine is not to lose it once more by silence. */
+#define CUT_SESSION_MS lag_session_ms(6000)
 #define REST_MS 1000
-#define LONG_MS 4000 /* half of it is enough for one member after the other on a busy machine */
+#define LONG_MS lag_session_ms(4000) /* half of it is enough for one member after the other */
 #define MEMBERS 3
 
 struct bench {

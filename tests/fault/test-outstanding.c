@@ -12,7 +12,7 @@
 #include <zklock/async.h>
 #include <zklock/inspect.h>
 
-#define SESSION_MS 5000
+#define SESSION_MS lag_session_ms(5000)
 #define N_MAX 100 /* requests of one call; more than that never ends */
 #define PERMITS 2
 

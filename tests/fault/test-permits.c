@@ -8,7 +8,7 @@
 
 #include "api/awaited_query.h"
 
-#define SESSION_MS 2000
+#define SESSION_MS lag_session_ms(2000)
 #define REST_MS 1000
 #define PERMITS 3
 
