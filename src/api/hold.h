@@ -45,7 +45,7 @@ struct zkl_hold {
     bool canceled; /* the operation was */
     /* the operation that waits for it; NULL: a thread waits, or nothing does */
     struct zkl_op *op;
-    struct zkl_bundle *group; /* that it waits with, and is confirmed with; NULL: alone */
+    struct zkl_bundle *bundle; /* that it waits with, and is confirmed with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
     /* of a multi-lock that is being released: its member, and the next hold */
     size_t member;
@@ -261,12 +261,12 @@ int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
 void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
 /* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is
- * woken. It is of one hold; of a request for permits, or a group that is made in one transaction,
- * of all their holds: hold is the first one, whose request or group is set. */
+ * woken. It is of one hold; of a request for permits, or a bundle that is made in one transaction,
+ * of all their holds: hold is the first one, whose request or bundle is set. */
 struct zkl_acquisition {
     struct zkl_hold *hold;
-    struct zkl_bundle *group; /* or NULL */
-    size_t count, culprit;    /* holds; of a group: which one a failure is about, or count */
+    struct zkl_bundle *bundle; /* or NULL */
+    size_t count, culprit;     /* holds; of a bundle: which one a failure is about, or count */
     struct zkl_wait wait;
     int64_t deadline;
     int64_t busy_at; /* a try stops waiting at this time for a node that may have no holder */

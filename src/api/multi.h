@@ -3,7 +3,7 @@
  * multi_acquire.c and multi_release.c have the steps, for threads and operations alike,
  * multi_async.c has the operations.
  *
- * Mutexes that are next to each other, a group, are in no local queue and ask for no retained
+ * Mutexes that are next to each other, a bundle, are in no local queue and ask for no retained
  * node: a try that meets one is busy immediately, and writes nothing. A member that is lost while
  * others are waited for is noticed at the next step: to wait for more on top of it is in vain. All
  * are given up, and made anew when the server has answered for what they had. More permits than

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Acquires several locks as one, in steps. Members that the owner does not hold yet are acquired in
- * the order of their paths, in parts: adjacent mutexes form a group, whose nodes are made in one
+ * the order of their paths, in parts: adjacent mutexes form a bundle, whose nodes are made in one
  * transaction (src/core/bundle.h); a request for permits is a part, and so is a mutex between two of
  * them. Each part is an acquisition as any other (wait.c). While one part waits, the owner holds
  * those before it and has nothing queued for those behind it. So all owners wait in the same order
@@ -149,22 +149,22 @@ static int want(struct zkl_attempt *a, size_t i)
  * before end. */
 static int add_mutexes(struct zkl_attempt *a, size_t first, size_t end, size_t count)
 {
-    struct zkl_bundle *group = NULL;
+    struct zkl_bundle *bundle = NULL;
     if (count > 1) {
-        group = calloc(1, sizeof *group + count * sizeof *group->members);
-        if (!group)
+        bundle = calloc(1, sizeof *bundle + count * sizeof *bundle->members);
+        if (!bundle)
             return zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire");
-        group->members = (struct zkl_bundle_member *)(group + 1);
+        bundle->members = (struct zkl_bundle_member *)(bundle + 1);
     }
     for (size_t i = first; i < end; i++) {
         struct zkl_hold *hold = a->shares[i].hold;
         if (!hold)
             continue;
-        hold->group = group;
-        if (group)
-            group->members[group->count++].contender = &hold->contender;
+        hold->bundle = bundle;
+        if (bundle)
+            bundle->members[bundle->count++].contender = &hold->contender;
     }
-    a->parts[a->count].group = group;
+    a->parts[a->count].bundle = bundle;
     a->parts[a->count++].hold = a->shares[first].hold;
     return 0;
 }
@@ -272,9 +272,9 @@ static void begin_anew(struct zkl_attempt *a)
 static int fail_part(struct zkl_attempt *a, const struct zkl_acquisition *part, int rc)
 {
     const struct zkl_hold *hold = part->hold;
-    if (part->group && part->culprit < part->count)
-        hold = (struct zkl_hold *)part->group->members[part->culprit].contender;
-    if (!part->group || part->culprit < part->count)
+    if (part->bundle && part->culprit < part->count)
+        hold = (struct zkl_hold *)part->bundle->members[part->culprit].contender;
+    if (!part->bundle || part->culprit < part->count)
         a->culprit = hold->member;
     bool bounded = a->count > 1 && a->deadline != a->wait.deadline_ns;
     return rc == ZKL_ETIMEDOUT && bounded ? ZKL_EDISCONNECTED : rc;
@@ -445,7 +445,7 @@ int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said)
     for (size_t i = 0; i < multi->count; i++) {
         if (a->shares[i].downgrade_from)
             zkl_hold_unref(a->shares[i].downgrade_from);
-        free(a->parts[i].group);
+        free(a->parts[i].bundle);
     }
     free(a);
     if (rc != 0) /* last: another thread may free it from here on */

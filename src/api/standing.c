@@ -26,7 +26,7 @@ static const struct zkl_op *op_of(const struct zkl_hold *hold)
 /* A member of a multi-lock may have its lock already while another one waits. */
 static bool waits(const struct zkl_hold *hold)
 {
-    return !hold->group || hold->contender.machine.state != ZKL_CONTENDER_HOLDING;
+    return !hold->bundle || hold->contender.machine.state != ZKL_CONTENDER_HOLDING;
 }
 
 static bool is_wanted(const struct wanted *wanted, const struct zkl_hold *hold)

@@ -38,8 +38,8 @@ static void leave_turn(struct zkl_hold *hold, int code)
 static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
 {
     struct zkl_core *core = &hold->client->driver->core;
-    if (hold->group && hold->phase == ZKL_PHASE_WAITING)
-        zkl_bundle_stop(core, now, hold->group, code);
+    if (hold->bundle && hold->phase == ZKL_PHASE_WAITING)
+        zkl_bundle_stop(core, now, hold->bundle, code);
     else if (hold->request)
         zkl_bundle_stop(core, now, &hold->request->bundle, code);
     else if (hold->local_waiter.waits)
@@ -112,13 +112,13 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel)
 
 /* --- acquire ------------------------------------------------------------ */
 
-/* A thread waits for one hold, or for all those of one request for permits or of one group, by the
+/* A thread waits for one hold, or for all those of one request for permits or of one bundle, by the
  * first. */
 static size_t hold_count(const struct zkl_hold *hold)
 {
     if (hold->request)
         return hold->request->count;
-    return hold->group ? hold->group->count : 1;
+    return hold->bundle ? hold->bundle->count : 1;
 }
 
 /* For a hold that waited for its turn: the hold that it received. */
@@ -126,8 +126,8 @@ static struct zkl_hold *hold_at(struct zkl_hold *hold, size_t i)
 {
     if (hold->request)
         return zkl_permit_request_hold(hold->request, i);
-    if (hold->group)
-        return (struct zkl_hold *)hold->group->members[i].contender;
+    if (hold->bundle)
+        return (struct zkl_hold *)hold->bundle->members[i].contender;
     return hold->given ? hold->given : hold;
 }
 
@@ -197,7 +197,7 @@ static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t
         got->fn_arg = got->mutex->fn_arg;
         got->began_ns = now_ns;
         got->phase = ZKL_PHASE_RELEASED; /* it has not begun */
-        if (i > 0 && !hold->group)
+        if (i > 0 && !hold->bundle)
             continue;
         got->mutex->uses++;
         if (!zkl_roles[got->mutex->naming.role].beside)
@@ -208,8 +208,8 @@ static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t
 
 static void leave_wait(struct zkl_hold *hold)
 {
-    for (size_t i = 0; i < (hold->group ? hold->group->count : 1); i++)
-        leave_list(hold->group ? hold_at(hold, i) : hold);
+    for (size_t i = 0; i < (hold->bundle ? hold->bundle->count : 1); i++)
+        leave_list(hold->bundle ? hold_at(hold, i) : hold);
     if (hold->cancel)
         zkl_cancel_unuse(hold->client, hold->cancel);
 }
@@ -253,13 +253,13 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_bundle_me
     member->lock_request.lease_ns = 0; /* it begins when all are held */
 }
 
-static void start_group(const struct zkl_acquisition *a)
+static void start_bundle(const struct zkl_acquisition *a)
 {
-    struct zkl_bundle *group = a->hold->group;
-    for (size_t i = 0; i < group->count; i++)
-        prepare_member(a, &group->members[i]);
-    group->lease_ns = a->wait.lease_ms * MS;
-    zkl_bundle_acquire(&a->hold->client->driver->core, zkl_clock_now(), group);
+    struct zkl_bundle *bundle = a->hold->bundle;
+    for (size_t i = 0; i < bundle->count; i++)
+        prepare_member(a, &bundle->members[i]);
+    bundle->lease_ns = a->wait.lease_ms * MS;
+    zkl_bundle_acquire(&a->hold->client->driver->core, zkl_clock_now(), bundle);
 }
 
 static void start_one(struct zkl_acquisition *a)
@@ -283,8 +283,8 @@ static void start_one(struct zkl_acquisition *a)
 
 static void start(struct zkl_acquisition *a)
 {
-    if (a->hold->group)
-        start_group(a);
+    if (a->hold->bundle)
+        start_bundle(a);
     else if (a->hold->request)
         zkl_permit_request_begin(a->hold->request, &a->wait);
     else
@@ -397,20 +397,20 @@ static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
     return WAITS_FOR_PROOF;
 }
 
-static void release_group(const struct zkl_bundle *group, struct zkl_core *core)
+static void release_bundle(const struct zkl_bundle *bundle, struct zkl_core *core)
 {
     struct zkl_contender *contenders[ZKL_MULTI_MEMBERS_MAX];
-    for (size_t i = 0; i < group->count; i++)
-        contenders[i] = group->members[i].contender;
-    zkl_bundle_release(core, zkl_clock_now(), contenders, group->count);
+    for (size_t i = 0; i < bundle->count; i++)
+        contenders[i] = bundle->members[i].contender;
+    zkl_bundle_release(core, zkl_clock_now(), contenders, bundle->count);
 }
 
 bool zkl_hold_begin_release(struct zkl_hold *hold)
 {
     assert(zkl_driver_is_locked(hold->client->driver));
     struct zkl_core *core = &hold->client->driver->core;
-    if (hold->group) {
-        release_group(hold->group, core);
+    if (hold->bundle) {
+        release_bundle(hold->bundle, core);
         return true;
     }
     if (!hold->request && zkl_hold_pass(hold_at(hold, 0)))
@@ -443,7 +443,7 @@ static int fail_unchecked(struct zkl_acquisition *a)
     while (!hold_at(a->hold, i)->contender.machine.unchecked)
         i++;
     a->culprit = i;
-    strcpy((a->hold->group ? hold_at(a->hold, i) : a->hold)->detail, "READ on its own node");
+    strcpy((a->hold->bundle ? hold_at(a->hold, i) : a->hold)->detail, "READ on its own node");
     return ZKL_EACCES;
 }
 
@@ -516,13 +516,13 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
     return ZKL_GOES_ON;
 }
 
-/* A group of which one was held and lost again says nothing, and begins anew. */
+/* A bundle of which one was held and lost again says nothing, and begins anew. */
 static int on_failed(struct zkl_acquisition *a)
 {
-    const struct zkl_bundle *group = a->hold->group;
-    if (group)
-        a->culprit = group->culprit;
-    if (!group || !group->lost)
+    const struct zkl_bundle *bundle = a->hold->bundle;
+    if (bundle)
+        a->culprit = bundle->culprit;
+    if (!bundle || !bundle->lost)
         return a->hold->code;
     a->culprit = a->count;
     a->stage = ZKL_ACQ_ENDS;
@@ -548,7 +548,7 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
     return rc == ZKL_GOES_ON ? rc : out_of_time(rc, &a->wait, a->deadline);
 }
 
-/* The first member of a group is notified for the others. */
+/* The first member of a bundle is notified for the others. */
 static void take_lock_paths(struct zkl_hold *hold)
 {
     for (size_t i = 0, n = hold_count(hold); i < n; i++) {
@@ -564,9 +564,9 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
     struct zkl_client *client = hold->client;
     int64_t now_ns = zkl_clock_mono_ns();
     *a = (struct zkl_acquisition){.hold = hold,
-                                  .group = hold->group,
+                                  .bundle = hold->bundle,
                                   .count = hold_count(hold),
-                                  .culprit = hold->group ? hold_count(hold) : 0,
+                                  .culprit = hold->bundle ? hold_count(hold) : 0,
                                   .wait = *wait,
                                   .deadline = bounded_deadline(client->driver, wait, now_ns),
                                   .stage = ZKL_ACQ_BEGINS};
@@ -587,10 +587,10 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
         zkl_cached_want_no_more(hold);
     for (size_t i = 0; rc == 0 && i < a->count; i++)
         zkl_hold_returned(hold_at(hold, i));
-    for (size_t i = a->count; a->group && i-- > 0;) {
+    for (size_t i = a->count; a->bundle && i-- > 0;) {
         struct zkl_hold *got = hold_at(hold, i);
         got->leader = NULL;
-        got->group = NULL;
+        got->bundle = NULL;
     }
     if (hold->request)
         zkl_permit_request_returned(hold->request, rc);
@@ -598,10 +598,10 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
 
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
 {
-    if (!a->group) /* drop its own use; each hold is one */
+    if (!a->bundle) /* drop its own use; each hold is one */
         a->hold->mutex->uses = a->hold->mutex->uses + (rc == 0 ? a->count : 0) - 1;
-    for (size_t i = 0; a->group && rc != 0 && i < a->count; i++)
-        ((struct zkl_hold *)a->group->members[i].contender)->mutex->uses--;
+    for (size_t i = 0; a->bundle && rc != 0 && i < a->count; i++)
+        ((struct zkl_hold *)a->bundle->members[i].contender)->mutex->uses--;
 }
 
 void zkl_acquisition_cancel(struct zkl_acquisition *a)
