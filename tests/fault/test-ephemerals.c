@@ -12,7 +12,7 @@
 
 #include <zklock/metrics.h>
 
-#define SESSION_MS 4000
+#define SESSION_MS lag_session_ms(4000)
 #define MAX_BUFFER 80000 /* room for a heartbeat: it checks 128 nodes */
 #define EDGE                                                                                       \
     (2 * MAX_BUFFER - 32 - 4 - 12) /* for the paths: less a header, their number, a digest */

@@ -17,7 +17,7 @@
 #include "api/client.h"
 #include "sanitizer.h"
 
-#define SESSION_MS 2000
+#define SESSION_MS lag_session_ms(2000)
 
 static const char *const path = "/limits/m";
 
@@ -49,7 +49,7 @@ static int open_plain(struct zkl_client **client)
     struct zkl_client_options options =
         fault_client_options(zks_connect_string(server), SESSION_MS);
 
-    options.connect_timeout_ms = 1000;
+    options.connect_timeout_ms = lag_session_ms(1000);
     return zkl_client_open(client, &options);
 }
 
@@ -113,7 +113,7 @@ static void no_thread_for_the_next_session(void **state)
     int64_t start_ms = net_now_ms();
     check_num(zkl_mutex_lock_for(b->mutex, 1500), ==, ZKL_ETIMEDOUT); /* three tries, in vain */
     check_num(net_now_ms() - start_ms, >=, 1500);
-    check_num(net_now_ms() - start_ms, <, 1500 + 5000);
+    check_true(net_now_ms() - start_ms < 1500 + 5000 || lag_is_slow());
     check_num(zkl_client_get_state(b->client), ==, ZKL_CLIENT_CONNECTING);
     no_threads = false;
     check_works(b, b->client, b->mutex);
@@ -300,7 +300,7 @@ static void no_descriptor_for_a_reconnect(void **state)
     print_message("    %lld ms with %lld ms of work\n", (long long)took_ms, (long long)took_cpu_ms);
     check_num(timed_out, ==, ZKL_ETIMEDOUT);
     check_num(took_ms, >=, 4 * SESSION_MS);
-    check_num(took_ms, <, 4 * SESSION_MS + 5000);
+    check_true(took_ms < 4 * SESSION_MS + 5000 || lag_is_slow());
     check_num(took_cpu_ms, <, took_ms / 4);
     check_num(cancel_rc, ==, ZKL_ESYSTEM);
     check_num(try_rc, ==, ZKL_EDISCONNECTED);
