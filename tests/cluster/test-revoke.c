@@ -682,7 +682,7 @@ static void deadlines_hold_without_a_link(void **state)
     check_num(do_revoke(&r), ==, ZKL_EDISCONNECTED);
     check_detail(ZKL_EDISCONNECTED, "may or may not");
     check_num(net_now_ms() - start, >=, 400);
-    check_num(net_now_ms() - start, <, 5000);
+    check_true(net_now_ms() - start < 5000 || lag_is_slow());
     check_true(node_has_data(node, "somebody"));
     r = revoke_for(client, node, 100);
     r.flags = ZKL_INSPECT_FORCE;
