@@ -39,11 +39,10 @@ static void granted(int code, void *arg)
         printf("job %td: %s\n", job - jobs,
                zkl_mutex_check(mutex, 100) ? zkl_error_detail() : "works");
     zkl_owner_use(before);
+    works = code == 0 && job == jobs; /* until run_loop ends it */
     if (code != 0)
         ended(code, job);
-    else if (job == jobs)
-        works = 1; /* until run_loop ends it */
-    else
+    else if (!works)
         finish(job);
 }
 
@@ -56,10 +55,8 @@ static int run_loop(struct zkl_client *client)
     while (left > 0) {
         if (epoll_wait(epoll, &event, 1, 1000) > 0)
             zkl_client_dispatch(client, 100);
-        else if (works && zkl_op_cancel(client, jobs[2].op) == 0) {
-            works = 0;
+        else if (works && zkl_op_cancel(client, jobs[2].op) == 0)
             finish(&jobs[0]);
-        }
     }
     return 0;
 }
