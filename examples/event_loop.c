@@ -50,15 +50,14 @@ static int run_loop(struct zkl_client *client)
 {
     int epoll = epoll_create1(EPOLL_CLOEXEC), fd = zkl_client_event_fd(client);
     struct epoll_event event = {EPOLLIN, {NULL}};
-    if (fd < 0 || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
-        return 1;
-    while (left > 0) {
+    int failed = fd < 0 || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+    while (!failed && left > 0) {
         if (epoll_wait(epoll, &event, 1, 1000) > 0)
             zkl_client_dispatch(client, 100);
         else if (works && zkl_op_cancel(client, jobs[2].op) == 0)
             finish(&jobs[0]);
     }
-    return 0;
+    return failed;
 }
 
 int main(int argc, char **argv)
