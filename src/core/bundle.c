@@ -61,7 +61,8 @@ static void move(struct zkl_core *core, struct zkl_bundle *b, enum zkl_bundle_st
                                             .to = to,
                                             .why = why,
                                             .contender = b->members[1].contender});
-    zkl_due_add(core, &b->due, ZKL_DUE_BUNDLE);
+    if (to != ZKL_BUNDLE_IDLE) /* the core has no use for it then */
+        zkl_due_add(core, &b->due, ZKL_DUE_BUNDLE);
 }
 
 static bool is_acquiring(const struct zkl_bundle *b)
@@ -341,8 +342,9 @@ static void settle_taking(struct zkl_core *core, struct zkl_bundle *b)
     }
 }
 
-static void decide(struct zkl_core *core, struct zkl_bundle *b)
+void zkl_bundle_settle(struct zkl_core *core, struct zkl_due *due)
 {
+    struct zkl_bundle *b = (struct zkl_bundle *)due;
     if (b->code != 0 && (is_acquiring(b) || b->state == ZKL_BUNDLE_BACKING)) {
         fail(core, b);
         return;
@@ -359,24 +361,18 @@ static void decide(struct zkl_core *core, struct zkl_bundle *b)
         break;
     case ZKL_BUNDLE_TAKING:
         settle_taking(core, b);
+        /* Not before what this has brought is decided on, too: one of them may have failed. */
+        if (b->state == ZKL_BUNDLE_TAKING && !b->due.listed)
+            send_creates(core, b);
         break;
     case ZKL_BUNDLE_GRANTED:
     case ZKL_BUNDLE_FAILED:
         if (!b->gated || any_in_core(b, 0))
             break;
         move(core, b, ZKL_BUNDLE_IDLE, "nothing is left");
-        tell(b, ZKL_NOTIFY_ENDED);
+        tell(b, ZKL_NOTIFY_ENDED); /* last: the owner may free it */
         break;
     }
-}
-
-void zkl_bundle_settle(struct zkl_core *core, struct zkl_due *due)
-{
-    struct zkl_bundle *b = (struct zkl_bundle *)due;
-    decide(core, b);
-    /* Not before what this has brought is decided on, too: one of them may have failed. */
-    if (b->state == ZKL_BUNDLE_TAKING && !b->due.listed)
-        send_creates(core, b);
 }
 
 /* --- one question for all leases ------------------------------------------ */

@@ -189,6 +189,31 @@ static void mismatch(void **state)
     script_free(s);
 }
 
+/* Its memory is the owner's again, who uses it for something else at once. */
+static void told_and_gone(struct zkl_bundle *p, const struct zkl_notification *news)
+{
+    bool listed = p->due.listed;
+    told(p, news);
+    if (news->type != ZKL_NOTIFY_ENDED)
+        return;
+    assert_false(listed);
+    *p = (struct zkl_bundle){.state = ZKL_BUNDLE_TAKING, .count = 1};
+}
+
+/* Goal: from its end on the core has no pointer to a request, nor looks at it once more. */
+static void what_has_ended_is_the_owners(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    begin(s, 1);
+    permits.told = told_and_gone;
+    zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT);
+    script_created(s, 0);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    assert_string_equal(said, "failed -12 0;ended -12 0;");
+    script_free(s);
+}
+
 /* Goal: a full semaphore: number, children and own node are watched; a stop takes all of it back. */
 static void full_and_stopped(void **state)
 {
@@ -585,6 +610,7 @@ int main(void)
         cmocka_unit_test(a_try_waits_for_the_number),
         cmocka_unit_test(a_lease_begins_with_the_grant),
         cmocka_unit_test(mismatch),
+        cmocka_unit_test(what_has_ended_is_the_owners),
         cmocka_unit_test(full_and_stopped),
         cmocka_unit_test(the_number_grows),
         cmocka_unit_test(stopped_while_it_is_taken_back),
