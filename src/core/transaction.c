@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fills and sends transactions, and finds out a sent one's zxid: transaction.h says why so. bundle.c
- * and group_commit.c fill them with creates, feed.c with the deletes that group.c and permits.c
- * collect. transaction_reply.c distributes the server's answers. */
+ * and group_commit.c fill them with creates, feed.c with the deletes that bundle.c collects.
+ * transaction_reply.c distributes the server's answers. */
 #include "transaction.h"
 
 #include <assert.h>
