@@ -128,13 +128,13 @@ static struct zkl_lock_request lock_request_of(const struct zkl_permit_request *
 void zkl_permit_request_begin(struct zkl_permit_request *request, const struct zkl_wait *wait)
 {
     struct zkl_time now = zkl_clock_now();
+    struct zkl_lock_request lock_request = lock_request_of(request, wait);
     request->members[0] = (struct zkl_bundle_member){
         .contender = &request->gate_place,
-        .lock_request = {.path = &request->gate->core,
-                         .data = zkl_permit_request_hold(request, 0)->data}};
+        .lock_request = {.path = &request->gate->core, .data = lock_request.data}};
     for (size_t i = 0; i < request->count; i++) {
         struct zkl_hold *hold = zkl_permit_request_hold(request, i);
-        request->members[1 + i].lock_request = lock_request_of(request, wait);
+        request->members[1 + i].lock_request = lock_request;
         hold->phase = ZKL_PHASE_WAITING;
         hold->ended = false;
         atomic_store(&hold->lost, false);
