@@ -91,7 +91,7 @@ static bool is_in_core(const struct zkl_bundle *b, size_t i)
     return b->members[i].contender->machine.lock_request.bundle == b;
 }
 
-bool zkl_bundle_notification(struct zkl_core *core, struct zkl_contender *contender,
+bool zkl_bundle_notification(struct zkl_contender *contender,
                              const struct zkl_notification *notification)
 {
     struct zkl_bundle *b = contender->machine.lock_request.bundle;
@@ -111,7 +111,6 @@ bool zkl_bundle_notification(struct zkl_core *core, struct zkl_contender *conten
         b->lost = true;
         fail_with(b, ZKL_ELOST, i, notification);
     }
-    zkl_due_add(core, &b->due, ZKL_DUE_BUNDLE);
     return true;
 }
 
@@ -253,9 +252,8 @@ static void back_out(struct zkl_core *core, struct zkl_bundle *b, size_t first)
         leave(core, b, i);
     zkl_transaction_send_deletes(core);
     cancel_creates(core, b);
-    if (!b->gated)
-        return;
-    leave(core, b, 0);
+    if (b->gated)
+        leave(core, b, 0);
 }
 
 /* --- the steps ---------------------------------------------------------- */

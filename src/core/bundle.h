@@ -84,8 +84,8 @@ void zkl_bundle_begin(struct zkl_core *core, struct zkl_bundle *bundle);
 void zkl_bundle_end(struct zkl_core *core, struct zkl_bundle *bundle, int code);
 void zkl_bundle_unlock(struct zkl_core *core, struct zkl_contender *const *contenders,
                        size_t count);
-/* News of a contender; false: they are its owner's, too. */
-bool zkl_bundle_notification(struct zkl_core *core, struct zkl_contender *contender,
+/* News of a contender; false: they are its owner's, too. feed.c has had the bundle looked at. */
+bool zkl_bundle_notification(struct zkl_contender *contender,
                              const struct zkl_notification *notification);
 /* When the event is over: decide. due: the bundle's. */
 void zkl_bundle_settle(struct zkl_core *core, struct zkl_due *due);

@@ -97,8 +97,8 @@ static bool tell_composites(struct zkl_core *core, struct zkl_contender *c,
 {
     if (c->machine.lock_request.local_queue)
         zkl_local_queue_notification(core, c, notification);
-    bool was_one = c->machine.lock_request.bundle || c->bundle_has_failed;
-    return was_one && zkl_bundle_notification(core, c, notification);
+    bool is_member = c->machine.lock_request.bundle || c->bundle_has_failed;
+    return is_member && zkl_bundle_notification(c, notification);
 }
 
 static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kind kind)
