@@ -488,6 +488,8 @@ static void a_dead_self_blocks_nobody(void **state)
 
     cut_while_it_waits(&d);
     cut_before_it_unlocks(&d);
+    /* A delete that is late and the next create would go in one request. */
+    fault_check_rest(client, d.wire, DEAD_PATH, WAIT_MS);
     cut_as_it_creates(&d);
     fault_check_rest(client, d.wire, DEAD_PATH, WAIT_MS);
 
