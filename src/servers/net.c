@@ -20,6 +20,7 @@
 #define PORT_TRIES 500
 #define PORT_SPAN 12000 /* how many ports below the outgoing range are tried */
 #define PORT_LOWEST 1024
+#define BACKLOG 64
 
 int64_t net_now_ms(void)
 {
@@ -123,7 +124,7 @@ int net_listen_at(const char *address, int port)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&a, size) == 0 && listen(fd, 64) == 0)
+    if (bind(fd, (struct sockaddr *)&a, size) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     saved = errno;
     close(fd);
@@ -136,32 +137,63 @@ int net_listen_on(int port)
     return net_listen_at("127.0.0.1", port);
 }
 
-int net_listen(int *port)
+/* A free loopback port, bound to by nobody: the descriptor that is bound to it now, or -1. With SO_REUSEADDR from the
+ * start, it could be one that another process has reserved; with it from now on, a server can listen there. */
+static int reserve(int *port)
 {
+    int one = 1;
+
     for (int i = 0; i < PORT_TRIES; i++) {
-        int candidate = random_port();
-        int fd = net_listen_on(candidate);
-        if (fd >= 0) {
-            *port = candidate;
+        struct sockaddr_storage a;
+        int fd = tcp_socket(AF_INET);
+        if (fd < 0)
+            return -1;
+        *port = random_port();
+        if (bind(fd, (struct sockaddr *)&a, read_address("127.0.0.1", *port, &a)) == 0 &&
+            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0)
             return fd;
-        }
+        close(fd);
     }
     return -1;
+}
+
+int net_listen(int *port)
+{
+    int fd = reserve(port);
+
+    if (fd >= 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int net_reserve_ports(int *ports, int *fds, size_t n)
+{
+    size_t have = 0;
+
+    while (have < n && (fds[have] = reserve(&ports[have])) >= 0)
+        have++;
+    if (have == n)
+        return 0;
+    net_release_ports(fds, have);
+    return -1;
+}
+
+void net_release_ports(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
 }
 
 int net_free_ports(int *ports, size_t n)
 {
     int fds[64];
-    size_t have = 0;
 
-    if (n > sizeof fds / sizeof fds[0])
+    if (n > sizeof fds / sizeof fds[0] || net_reserve_ports(ports, fds, n) != 0)
         return -1;
-    /* All are held until the last is found: so they differ. */
-    while (have < n && (fds[have] = net_listen(&ports[have])) >= 0)
-        have++;
-    for (size_t i = 0; i < have; i++)
-        close(fds[i]);
-    return have == n ? 0 : -1;
+    net_release_ports(fds, n);
+    return 0;
 }
 
 /* --- connections ------------------------------------------------------------------------------ */

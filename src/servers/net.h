@@ -22,8 +22,12 @@ int net_listen(int *port);
 int net_listen_on(int port);
 /* The same at this address of the machine. */
 int net_listen_at(const char *address, int port);
-/* Find n different ports that are free now. 0 or -1. Another process may take one before it is
- * used. */
+/* Find n different loopback ports that are free, and keep them: until the descriptors are closed none of the calls here
+ * finds one of them again, in any process, and a server that sets SO_REUSEADDR, as Java's do, can listen there, also
+ * when it is started again. 0 or -1. */
+int net_reserve_ports(int *ports, int *fds, size_t n);
+void net_release_ports(const int *fds, size_t n);
+/* The same without keeping them: another process may take one before it is used. 0 or -1. */
 int net_free_ports(int *ports, size_t n);
 
 /* Start a connection; it may not be there yet when the call returns. The descriptor, or -1. */

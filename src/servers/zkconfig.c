@@ -283,8 +283,15 @@ static void free_argv(char **argv)
     free(argv);
 }
 
+static void release_ports(struct zkc_plan *plan)
+{
+    net_release_ports(plan->reserved, plan->n_reserved);
+    plan->n_reserved = 0;
+}
+
 void zkc_free(struct zkc_plan *plan)
 {
+    release_ports(plan);
     for (size_t i = 0; i < plan->options.nodes; i++) {
         free(plan->home[i]);
         free(plan->data[i]);
@@ -319,18 +326,20 @@ static int choose_routes(struct zkc_plan *plan)
 int zkc_choose_ports(struct zkc_plan *plan)
 {
     size_t nodes = plan->options.nodes;
-    int ports[3 * ZKS_NODES_MAX];
+    int ports[PORTS_OF_NODE * ZKS_NODES_MAX];
     size_t used = 0;
 
-    if (net_free_ports(ports, 3 * nodes) != 0)
+    release_ports(plan); /* of an earlier try */
+    if (net_reserve_ports(ports, plan->reserved, PORTS_OF_NODE * nodes) != 0)
         return -1;
+    plan->n_reserved = PORTS_OF_NODE * nodes;
     for (size_t i = 0; i < nodes; i++) {
-        plan->client_port[i] = ports[3 * i];
-        plan->quorum_port[i] = ports[3 * i + 1];
-        plan->election_port[i] = ports[3 * i + 2];
+        plan->client_port[i] = ports[PORTS_OF_NODE * i];
+        plan->quorum_port[i] = ports[PORTS_OF_NODE * i + 1];
+        plan->election_port[i] = ports[PORTS_OF_NODE * i + 2];
         bool is_v6 = strchr(plan->host[i], ':') != NULL;
         snprintf(plan->address[i], sizeof plan->address[i], is_v6 ? "[%s]:%d" : "%s:%d",
-                 plan->host[i], ports[3 * i]);
+                 plan->host[i], ports[PORTS_OF_NODE * i]);
         used += (size_t)snprintf(plan->connect + used, sizeof plan->connect - used, "%s%s",
                                  i > 0 ? "," : "", plan->address[i]);
     }

@@ -6,6 +6,8 @@
 
 #include "zkserver.h"
 
+#define PORTS_OF_NODE 3
+
 struct zkc_plan {
     /* with the defaults filled in; its texts are borrowed, see zkc_make */
     struct zks_options options;
@@ -21,6 +23,9 @@ struct zkc_plan {
     int quorum_port[ZKS_NODES_MAX];
     int route[ZKS_NODES_MAX][ZKS_NODES_MAX]; /* [from][to]: the quorum port as from knows it */
     int election_port[ZKS_NODES_MAX];
+    /* All of them stay reserved while a server is down: another test would take the port of one that is to come back. */
+    int reserved[PORTS_OF_NODE * ZKS_NODES_MAX];
+    size_t n_reserved;
     char address[ZKS_NODES_MAX][24];
     char connect[ZKS_NODES_MAX * 24];
 };
@@ -35,7 +40,7 @@ int zkc_find_jars(char **classpath, char *err, size_t size);
 int zkc_make(struct zkc_plan *plan, const struct zks_options *options, char *err, size_t size);
 void zkc_free(struct zkc_plan *plan);
 
-/* Find ports that are free now, and fill in addresses and connect string. 0 or -1. */
+/* Reserve ports that are free, and fill in addresses and connect string. 0 or -1. */
 int zkc_choose_ports(struct zkc_plan *plan);
 /* Make the nodes' folders, zoo.cfg and myid. Over those of an earlier try if need be. 0 or -1. */
 int zkc_write_files(const struct zkc_plan *plan);

@@ -21,7 +21,7 @@
 #define START_TRIES 3
 #define STOP_MS 5000
 #define KILL_MS 60000
-#define RESPAWNS_MAX 10 /* of one node in one wait: another process has its port for a while */
+#define RESPAWNS_MAX 10 /* in one wait: another process has a node's port for a while */
 #define PROBE_MS 500
 #define NAP_MS 10
 
@@ -234,9 +234,30 @@ static int wait_ready(struct zks *zks, int timeout_ms, int respawns)
     }
 }
 
+/* A line for each node that does not serve: what its log says last. */
+static void print_reasons(struct zks *zks)
+{
+    char tail[300];
+
+    for (size_t i = 0; i < zks->plan.options.nodes; i++) {
+        enum flw_mode mode = mode_of(zks, i);
+        if (zks->wanted[i] != WANTED_RUNNING || (mode != FLW_NO_ANSWER && mode != FLW_NO_QUORUM))
+            continue;
+        zkc_log_tail(&zks->plan, i, tail, sizeof tail);
+        for (char *c = tail; *c != '\0'; c++)
+            *c = *c == '\n' ? ' ' : *c;
+        fprintf(stderr, "ZooKeeper node %zu does not serve; its log ends: %s\n", i, tail);
+    }
+}
+
 int zks_wait_ready(struct zks *zks, int timeout_ms)
 {
-    return usable(zks, 0) ? wait_ready(zks, timeout_ms, RESPAWNS_MAX) : -1;
+    if (!usable(zks, 0))
+        return -1;
+    if (wait_ready(zks, timeout_ms, RESPAWNS_MAX) == 0)
+        return 0;
+    print_reasons(zks);
+    return -1;
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */

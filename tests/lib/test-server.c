@@ -6,11 +6,13 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,6 +178,46 @@ static void restart_waits_for_its_port(void **state)
     check_ok(zks_wait_ready(zks, WAIT_MS));
     check_num(zks_pid(zks, 0), !=, first);
     zks_stop(zks);
+}
+
+/* A descriptor of this process is bound to this loopback port. */
+static bool is_reserved(int port)
+{
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in a = {0};
+        socklen_t size = sizeof a;
+        if (getsockname(fd, (struct sockaddr *)&a, &size) == 0 && a.sin_family == AF_INET &&
+            ntohs(a.sin_port) == port)
+            return true;
+    }
+    return false;
+}
+
+/* Goal: while a server is down no other test gets its port. Method: the port stays reserved, and what is reserved is not
+ * to be had as those have it that look for one, but as servers have it. Seen red: with ports that were only looked for,
+ * and with SO_REUSEADDR before the bind. */
+static void ports_of_a_server_that_is_down_are_kept(void **state)
+{
+    struct zks *zks = start(1);
+    int port = 0, reserved, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    (void)state;
+    check_ok(zks_kill_node(zks, 0));
+    check_true(is_reserved(zks_port(zks, 0)));
+    check_ok(zks_start_node(zks, 0));
+    check_ok(zks_wait_ready(zks, WAIT_MS));
+    zks_stop(zks);
+
+    check_ok(net_reserve_ports(&port, &reserved, 1));
+    a.sin_port = htons((uint16_t)port);
+    check_num(bind(fd, (struct sockaddr *)&a, sizeof a), ==, -1);
+    check_num(errno, ==, EADDRINUSE);
+    close(fd);
+    fd = net_listen_on(port);
+    check_num(fd, >=, 0);
+    close(fd);
+    net_release_ports(&reserved, 1);
 }
 
 /* A java of our own that fails the first time it is run. */
@@ -482,6 +524,7 @@ const struct CMUnitTest server_tests[] = {
     cmocka_unit_test(paused_server_is_silent_until_resumed),
     cmocka_unit_test(restart_keeps_data_and_wipe_forgets_them),
     cmocka_unit_test(restart_waits_for_its_port),
+    cmocka_unit_test(ports_of_a_server_that_is_down_are_kept),
     cmocka_unit_test(start_tries_again),
     cmocka_unit_test(failed_start_says_why),
     cmocka_unit_test(missing_java_names_the_package),
