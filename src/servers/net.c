@@ -113,23 +113,43 @@ static int random_port(void)
     return low + (int)(r % (uint32_t)(high - low));
 }
 
-int net_listen_at(const char *address, int port)
+static int close_with_errno(int fd)
+{
+    int saved = errno;
+
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* A socket that is bound to it, beside others that do not listen. */
+static int bind_to(const char *address, int port)
 {
     struct sockaddr_storage a;
     socklen_t size = read_address(address, port, &a);
     int one = 1;
-    int saved;
     int fd = size > 0 ? tcp_socket(a.ss_family) : -1;
 
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&a, size) == 0 && listen(fd, BACKLOG) == 0)
+    if (bind(fd, (struct sockaddr *)&a, size) == 0)
         return fd;
-    saved = errno;
-    close(fd);
-    errno = saved;
-    return -1;
+    return close_with_errno(fd);
+}
+
+int net_listen_at(const char *address, int port)
+{
+    int fd = bind_to(address, port);
+
+    if (fd < 0 || listen(fd, BACKLOG) == 0)
+        return fd;
+    return close_with_errno(fd);
+}
+
+int net_reserve_port(int port)
+{
+    return bind_to("127.0.0.1", port);
 }
 
 int net_listen_on(int port)
@@ -161,11 +181,9 @@ int net_listen(int *port)
 {
     int fd = reserve(port);
 
-    if (fd >= 0 && listen(fd, BACKLOG) == 0)
+    if (fd < 0 || listen(fd, BACKLOG) == 0)
         return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    return close_with_errno(fd);
 }
 
 int net_reserve_ports(int *ports, int *fds, size_t n)

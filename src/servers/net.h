@@ -26,6 +26,8 @@ int net_listen_at(const char *address, int port);
  * finds one of them again, in any process, and a server that sets SO_REUSEADDR, as Java's do, can listen there, also
  * when it is started again. 0 or -1. */
 int net_reserve_ports(int *ports, int *fds, size_t n);
+/* This one: the descriptor, or -1 if a program listens there. */
+int net_reserve_port(int port);
 void net_release_ports(const int *fds, size_t n);
 /* The same without keeping them: another process may take one before it is used. 0 or -1. */
 int net_free_ports(int *ports, size_t n);

@@ -323,23 +323,43 @@ static int choose_routes(struct zkc_plan *plan)
     return 0;
 }
 
+/* The first ones are those that the caller asked for. */
+static int reserve_ports(struct zkc_plan *plan, int *ports)
+{
+    size_t all = PORTS_OF_NODE * plan->options.nodes;
+
+    release_ports(plan); /* of an earlier try */
+    for (size_t i = 0; plan->options.port != 0 && i < plan->options.nodes; i++) {
+        ports[i] = plan->options.port + (int)i;
+        plan->reserved[i] = net_reserve_port(ports[i]);
+        if (plan->reserved[i] < 0) {
+            plan->taken_port = ports[i];
+            return -1;
+        }
+        plan->n_reserved++;
+    }
+    if (net_reserve_ports(ports + plan->n_reserved, plan->reserved + plan->n_reserved,
+                          all - plan->n_reserved) != 0)
+        return -1;
+    plan->n_reserved = all;
+    return 0;
+}
+
 int zkc_choose_ports(struct zkc_plan *plan)
 {
     size_t nodes = plan->options.nodes;
     int ports[PORTS_OF_NODE * ZKS_NODES_MAX];
     size_t used = 0;
 
-    release_ports(plan); /* of an earlier try */
-    if (net_reserve_ports(ports, plan->reserved, PORTS_OF_NODE * nodes) != 0)
+    if (reserve_ports(plan, ports) != 0)
         return -1;
-    plan->n_reserved = PORTS_OF_NODE * nodes;
     for (size_t i = 0; i < nodes; i++) {
-        plan->client_port[i] = ports[PORTS_OF_NODE * i];
-        plan->quorum_port[i] = ports[PORTS_OF_NODE * i + 1];
-        plan->election_port[i] = ports[PORTS_OF_NODE * i + 2];
+        plan->client_port[i] = ports[i];
+        plan->quorum_port[i] = ports[nodes + i];
+        plan->election_port[i] = ports[2 * nodes + i];
         bool is_v6 = strchr(plan->host[i], ':') != NULL;
         snprintf(plan->address[i], sizeof plan->address[i], is_v6 ? "[%s]:%d" : "%s:%d",
-                 plan->host[i], ports[PORTS_OF_NODE * i]);
+                 plan->host[i], ports[i]);
         used += (size_t)snprintf(plan->connect + used, sizeof plan->connect - used, "%s%s",
                                  i > 0 ? "," : "", plan->address[i]);
     }

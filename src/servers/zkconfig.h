@@ -26,6 +26,7 @@ struct zkc_plan {
     /* All of them stay reserved while a server is down: another test would take the port of one that is to come back. */
     int reserved[PORTS_OF_NODE * ZKS_NODES_MAX];
     size_t n_reserved;
+    int taken_port; /* which the caller asked for, and which is not to be had; or 0 */
     char address[ZKS_NODES_MAX][24];
     char connect[ZKS_NODES_MAX * 24];
 };

@@ -178,6 +178,13 @@ int zks_wait_leader(struct zks *zks, int timeout_ms)
     }
 }
 
+bool zks_serves(struct zks *zks, size_t node)
+{
+    enum flw_mode mode = usable(zks, node) ? mode_of(zks, node) : FLW_NO_ANSWER;
+
+    return mode != FLW_NO_ANSWER && mode != FLW_NO_QUORUM;
+}
+
 /* How many of the nodes that should serve do not yet; a leader that is missing counts as one. */
 static size_t not_ready(struct zks *zks)
 {
@@ -240,8 +247,7 @@ static void print_reasons(struct zks *zks)
     char tail[300];
 
     for (size_t i = 0; i < zks->plan.options.nodes; i++) {
-        enum flw_mode mode = mode_of(zks, i);
-        if (zks->wanted[i] != WANTED_RUNNING || (mode != FLW_NO_ANSWER && mode != FLW_NO_QUORUM))
+        if (zks->wanted[i] != WANTED_RUNNING || zks_serves(zks, i))
             continue;
         zkc_log_tail(&zks->plan, i, tail, sizeof tail);
         for (char *c = tail; *c != '\0'; c++)
@@ -297,6 +303,10 @@ static int start_servers(struct zks *zks, char *err, size_t size)
     for (int i = 0; i < START_TRIES; i++) {
         if (try_ports(zks) == 0)
             return 0;
+        if (zks->plan.taken_port != 0)
+            return fail(err, size,
+                        "port %d cannot be had: another program listens there, or it is reserved",
+                        zks->plan.taken_port);
         for (size_t node = 0; node < zks->plan.options.nodes; node++) {
             zks_kill_node(zks, node);
             zks_wipe_node(zks, node);

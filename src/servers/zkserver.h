@@ -34,8 +34,9 @@ struct zks;
 
 /* Zero it, then set what should differ: the comments say what 0 and NULL mean. */
 struct zks_options {
-    size_t nodes;           /* 1 */
-    int tick_ms;            /* 100; expiry comes in steps of this */
+    size_t nodes; /* 1 */
+    int port;     /* the first node's client port, and the next numbers the others'; 0: free ones */
+    int tick_ms;  /* 100; expiry comes in steps of this */
     int min_session_ms;     /* 200 */
     int max_session_ms;     /* 60000 */
     int sync_limit_ms;      /* 10 ticks, at least 5000: for how long a follower may lag behind */
@@ -110,6 +111,8 @@ int zks_restart_node(struct zks *zks, size_t node);
 /* Forget all data of a node that does not run. */
 int zks_wipe_node(struct zks *zks, size_t node);
 
+/* Does the node serve clients now? */
+bool zks_serves(struct zks *zks, size_t node);
 /* Wait until every node that is neither stopped nor paused serves clients, and an ensemble has its
  * leader. A node that could not start because another process had its port is started again. */
 int zks_wait_ready(struct zks *zks, int timeout_ms);

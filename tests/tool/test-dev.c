@@ -3,6 +3,7 @@
 #include "peek.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include <unistd.h>
 
 /* tool_run of the other program. */
-#define run_dev(...) tool_start((const char *const[]){getenv("ZKL_TEST_DEV"), __VA_ARGS__, NULL})
+#define dev_words(...) ((const char *const[]){getenv("ZKL_TEST_DEV"), __VA_ARGS__, NULL})
+#define run_dev(...) tool_start(dev_words(__VA_ARGS__))
 
 static char folder[512]; /* zklock-dev makes all its files in there */
 
@@ -27,7 +29,7 @@ static int files(void)
 }
 
 /* Started, with its servers in ZKLOCK_SERVERS. */
-static struct tool dev(const char *nodes)
+static struct tool dev_of(const char *const words[])
 {
     char servers[256];
 
@@ -35,7 +37,7 @@ static struct tool dev(const char *nodes)
     mkdir(folder, 0700);
     char *before = strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     check_ok(setenv("TMPDIR", folder, 1));
-    struct tool tool = run_dev("--nodes", nodes);
+    struct tool tool = tool_start(words);
     check_ok(setenv("TMPDIR", before, 1));
     free(before);
     check_wait(tool_says(&tool, "\n"), ZKS_READY_MS);
@@ -43,6 +45,11 @@ static struct tool dev(const char *nodes)
              tool_text(&tool));
     check_ok(setenv("ZKLOCK_SERVERS", servers, 1));
     return tool;
+}
+
+static struct tool dev(const char *nodes)
+{
+    return dev_of(dev_words("--nodes", nodes));
 }
 
 static bool listens(int port)
@@ -149,6 +156,47 @@ static void dead_servers_are_told_of(void **state)
     ends_with_failure(&tool);
 }
 
+/* Goal: with --commands a server stops and starts again, at the port and with the data that it had; each command is
+ * answered, also one that can't be carried out; the end of the input ends it. Seen red: without the wait for a server that
+ * was started, the next command is refused by the one before. */
+static void servers_stop_and_start(void **state)
+{
+    char port[16], address[32];
+    int number, input[2], before = dup(STDIN_FILENO);
+
+    (void)state;
+    check_ok(net_free_ports(&number, 1));
+    snprintf(port, sizeof port, "%d", number);
+    snprintf(address, sizeof address, "127.0.0.1:%d", number);
+    check_ok(pipe2(input, O_CLOEXEC));
+    dup2(input[0], STDIN_FILENO);
+    struct tool tool = dev_of(dev_words("--nodes", "1", "--port", port, "--commands"));
+    dup2(before, STDIN_FILENO);
+    close(before);
+    close(input[0]);
+    assert_string_equal(getenv("ZKLOCK_SERVERS"), address);
+    struct tool second = run_dev("--nodes", "1", "--port", port);
+    check_num(tool_status(&second), ==, 69);
+    check_true(tool_says(&second, "cannot be had: another program listens there"));
+
+    tool_check(0, "kept", "run", "/dev", "--", "echo", "kept");
+    const char commands[] =
+        "stop 1\nresume 1\nstop 2\nnothing\nstart 1\nstart 1\nkill 1\npause 1\n";
+    check_num(write(input[1], commands, strlen(commands)), ==, strlen(commands));
+    check_wait(tool_says(&tool, "pause 1: it is stopped\n"), ZKS_READY_MS);
+    check_true(tool_says(
+        &tool, "stop 1: done\nresume 1: it is stopped\nstop 2: there is no such server\n"
+               "nothing: say stop, kill, start, pause or resume, and the number of a server\n"
+               "start 1: done\nstart 1: done\nkill 1: done\n"));
+    check_true(!listens(number));
+    check_num(write(input[1], "start 1\n", 8), ==, 8);
+    check_wait(tool_says(&tool, "pause 1: it is stopped\nstart 1: done\n"), ZKS_READY_MS);
+    tool_check(0, "/dev  free", "status", "/dev");
+    close(input[1]);
+    check_num(tool_status(&tool), ==, 0);
+    is_all_gone();
+}
+
 static void check_dev(struct tool tool, int status, const char *words)
 {
     check_num(tool_status(&tool), ==, status);
@@ -161,11 +209,13 @@ static void wrong_calls_are_told(void **state)
     (void)state;
     check_dev(run_dev("--nodes", "6"), 64,
               "zklock-dev: --nodes must be a whole number from 1 to 5, not \"6\"\n");
+    check_dev(run_dev("--port", "65532"), 64,
+              "zklock-dev: --port must be a whole number from 1 to 65531, not \"65532\"\n");
     check_dev(run_dev("now"), 64, "zklock-dev takes only options, not \"now\"\n");
     check_dev(run_dev("--all"), 64,
               "zklock-dev has no option --all: zklock-dev --help lists them\n");
     check_dev(run_dev("--nodes"), 64, "--nodes requires a value: see zklock-dev --help\n");
-    check_dev(run_dev("--help"), 0, "usage: zklock-dev [--nodes N]\n");
+    check_dev(run_dev("--help"), 0, "usage: zklock-dev [--nodes N] [--port PORT] [--commands]\n");
     check_dev(run_dev("--version"), 0, "zklock-dev ");
 }
 
@@ -182,7 +232,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ensemble_serves),      cmocka_unit_test(nothing_stays_behind),
         cmocka_unit_test(dead_servers_are_told_of), cmocka_unit_test(wrong_calls_are_told),
-        cmocka_unit_test(the_old_name_is_told),
+        cmocka_unit_test(the_old_name_is_told),     cmocka_unit_test(servers_stop_and_start),
     };
 
     return TOOL_MAIN(argc, argv, "tool dev", tests);
