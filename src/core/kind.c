@@ -20,7 +20,6 @@ static const struct zkl_kind kinds[ZKL_ROLES] = {
     [ZKL_ROLE_WRITE] = {QUEUED},
     [ZKL_ROLE_PERMIT] = {.before_list = zkl_step_need_limit,
                          .own_event = zkl_step_limit,
-                         .link_up = zkl_step_doubt_limit,
                          .on_first_look = zkl_step_look_for_room,
                          .on_list = zkl_step_decide_permit,
                          .in_waiting = zkl_in_waiting_for_permit},

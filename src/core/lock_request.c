@@ -25,12 +25,6 @@ void zkl_step_need_limit(struct zkl_step *s)
         zkl_step_get_limit(s);
 }
 
-void zkl_step_doubt_limit(struct zkl_step *s)
-{
-    if (!s->m->limit.watched)
-        s->m->limit.permits = 0;
-}
-
 /* --- asking for a place ------------------------------------------------- */
 
 static void forget_node(struct zkl_step *s)

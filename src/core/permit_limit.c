@@ -2,8 +2,17 @@
  * A contender for a permit of a semaphore. Its lock path is Curator's `leases`. It is granted when
  * its own node exists and the leases are not more than the permits, whatever their numbers; the
  * inner mutex (bundle.h) has decided the order before. The number of permits is a decimal number
- * in the path's data. The contender reads it together with each list of the path, and watches it
- * while it waits. */
+ * in the path's data. The contender reads it before the first list of the path, and watches it
+ * while it waits.
+ *
+ * A list decides by the number that stood there when the list was made, and by no other: each list
+ * has the Stat of the path's node, whose data the number is, and a number that was read from another
+ * version, or another node, is read again, and the path listed again. (So it may be read over
+ * another link than the list, and its watch may come late or not at all.) Why that is enough: of
+ * all who hold at some moment take the one whose list was made last. The nodes of all the others
+ * were there before, or they were granted by a later list than theirs; so all were counted, and they
+ * were not more than the number at that moment. A number that is lowered later takes no permit
+ * back. */
 #include <zklock/zklock.h>
 
 #include "step.h"
@@ -41,6 +50,8 @@ static void take_limit(struct zkl_step *s, int number)
     }
     q->view->agreed = true;
     s->m->limit.permits = q->view->permits = number;
+    s->m->limit.version = s->ev->reply->version;
+    s->m->limit.czxid = s->ev->reply->czxid;
     look_again(s, changed);
 }
 
@@ -49,6 +60,7 @@ static void give_limit(struct zkl_step *s)
 {
     struct zkl_limit *limit = &s->m->limit;
     limit->permits = 0;
+    limit->version = s->ev->reply->version;
     if (s->m->lock_request.quota.view->permits == 0) {
         refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
     } else if (!limit->out && s->m->state != ZKL_CONTENDER_LOOKING) { /* a look writes nothing */
@@ -63,7 +75,6 @@ static void on_limit(struct zkl_step *s)
     int number = zkl_permits_parse(ev->reply->data, ev->reply->data_size);
     switch ((int)ev->reply->answer) {
     case ZKL_ANSWER_OK:
-        s->m->limit.version = ev->reply->version;
         if (number > 0)
             take_limit(s, number);
         else
@@ -174,12 +185,21 @@ static void wait_for_permit(struct zkl_step *s)
     zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
 
+/* It stood there when the list was made. */
+static bool is_number_of_list(const struct zkl_step *s)
+{
+    const struct zkl_limit *limit = &s->m->limit;
+    return limit->permits != 0 && limit->version == s->ev->reply->version &&
+           limit->czxid == s->ev->reply->czxid;
+}
+
 void zkl_step_decide_permit(struct zkl_step *s)
 {
     struct zkl_look look = zkl_step_look(s, s->m->node);
     if (!look.present) {
         zkl_step_requeue(s, "own node not in the list");
-    } else if (s->m->limit.permits == 0) {
+    } else if (!is_number_of_list(s)) {
+        s->m->limit.permits = 0;
         to_listing(s, "number of permits not known");
         zkl_step_get_limit(s); /* and then the list again */
     } else if (look.contenders <= (size_t)s->m->limit.permits) {
@@ -206,8 +226,6 @@ static bool is_watch_over(const struct zkl_event *ev)
 void zkl_in_waiting_for_permit(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
-    if (ev->type == ZKL_EV_LINK_UP)
-        zkl_step_doubt_limit(s);
     if (zkl_step_limit(s))
         ;
     else if (is_watch_over(ev) && s->m->lock_request.quota.want > 1)

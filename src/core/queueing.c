@@ -352,8 +352,6 @@ void zkl_in_recovering(struct zkl_step *s)
 
 void zkl_in_listing(struct zkl_step *s)
 {
-    if (s->ev->type == ZKL_EV_LINK_UP)
-        zkl_step_kind_link_up(s);
     if (zkl_step_own_event(s))
         ;
     else if (s->ev->type == ZKL_EV_LISTED || s->ev->type == ZKL_EV_LOCK_PATH_LISTED)
@@ -409,8 +407,6 @@ void zkl_in_waiting(struct zkl_step *s)
 
 void zkl_in_confirming(struct zkl_step *s)
 {
-    if (s->ev->type == ZKL_EV_LINK_UP)
-        zkl_step_kind_link_up(s);
     if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_fresh(s))
         zkl_step_hold(s, "proved");
     else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->reply->answer == ZKL_ANSWER_NOAUTH)

@@ -238,14 +238,16 @@ void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int
              (struct zkl_request){.kind = kind, .path = c->machine.lock_request.path->text});
 }
 
+/* With the Stat of the path, if it tells more than the view needs: see permit_limit.c. */
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
+    bool counted = zkl_roles[c->machine.lock_request.naming.role].counted;
     c->list_for_view = false;
     c->list_has_stat = c->machine.lock_request.views && zkl_contender_is_together(c);
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){.kind = ZKL_REQ_LIST,
                                   .path = c->machine.lock_request.path->text,
-                                  .flag = c->list_has_stat});
+                                  .flag = c->list_has_stat || counted});
 }
 
 /* A check is a transaction even if it fails because the path is deleted. */

@@ -16,7 +16,6 @@ struct zkl_kind {
     void (*before_list)(struct zkl_step *s); /* before the step asks for a list */
     /* true: the event was for this kind, and is dealt with */
     bool (*own_event)(struct zkl_step *s);
-    void (*link_up)(struct zkl_step *s); /* what it knows may be old */
     /* a try's list, before it has a node: is another contender in the way? */
     void (*on_first_look)(struct zkl_step *s);
     void (*on_list)(struct zkl_step *s);    /* with its node: grant, wait or start over */
@@ -47,11 +46,6 @@ bool zkl_step_outcome_unknown(enum zkl_answer answer);
 static inline bool zkl_step_own_event(struct zkl_step *s)
 {
     return s->kind->own_event && s->kind->own_event(s);
-}
-static inline void zkl_step_kind_link_up(struct zkl_step *s)
-{
-    if (s->kind->link_up)
-        s->kind->link_up(s);
 }
 /* name NULL: the one that was asked for, under the write node. */
 void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
@@ -95,8 +89,6 @@ void zkl_in_releasing(struct zkl_step *s);
 void zkl_step_get_limit(struct zkl_step *s);
 /* The same unless it is known. */
 void zkl_step_need_limit(struct zkl_step *s);
-/* What is known may have changed unseen. */
-void zkl_step_doubt_limit(struct zkl_step *s);
 /* Ask for a new place at the end of the queue. */
 void zkl_step_enqueue(struct zkl_step *s, const char *why);
 /* Our node vanished while we wanted it: drop the watches, and start over with a new GUID. */

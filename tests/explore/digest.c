@@ -215,6 +215,7 @@ static void machine(const struct zkl_contender_machine *m)
         (m->lock_request.quota.view != NULL) << 3);
     raw(m->limit.permits);
     raw(m->limit.version);
+    zxid(m->limit.czxid);
     guid(m->guid);
     name(m->node);
     zxid(m->czxid);

@@ -17,6 +17,7 @@ struct bench {
     struct zkl_client *client, *direct;
     struct zkl_semaphore *semaphore, *rival;
     struct wire *wire;
+    struct zkl_permit *got;
 };
 
 static const char *const path = "/permits/s";
@@ -255,6 +256,81 @@ static void a_first_acquire_beside_a_change_is_no_mismatch(void **state)
     check_rest(b);
 }
 
+/* --- a number that is lowered ----------------------------------------------------------------- */
+
+static int act_acquire(struct zkl_mutex *unused, void *bench)
+{
+    struct bench *b = bench;
+
+    (void)unused;
+    return acquire(b->semaphore, 1, WAIT_MS, &b->got);
+}
+
+/* What the client sends after it has reconnected is answered behind the list by which a waiter decides. */
+static void check_waits(struct bench *b, struct actor *waiter)
+{
+    struct zkl_mutex *mutex = fault_mutex(b->client, "/permits/behind");
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_true(actor_busy(waiter));
+    check_ok(zkl_mutex_free(mutex));
+}
+
+/* The number is 1, and the rival has two permits: the waiter gets one when both are released. */
+static void check_gets_the_last(struct bench *b, struct actor *waiter, struct zkl_permit *others[])
+{
+    check_waits(b, waiter);
+    check_ok(zkl_permit_release(others[1]));
+    check_waits(b, waiter);
+    check_ok(zkl_permit_release(others[0]));
+    check_ok(actor_end(waiter, WAIT_MS));
+    check_ok(zkl_permit_release(b->got));
+    actor_free(waiter);
+    check_rest(b);
+}
+
+/* Goal: at most as many permits are out as the number says, also where it is lowered while a waiter's link is
+ * down. Method: with the number lowered from 3 to 1, one of three permits is released. Seen red: three were out. */
+static void a_number_is_lowered_unseen_by_a_waiter(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_permit *others[PERMITS];
+    struct actor *waiter = actor_new();
+    int64_t links = fault_links(b->client);
+
+    check_ok(acquire(b->rival, PERMITS, WAIT_MS, others));
+    actor_begin(waiter, act_acquire, NULL, b);
+    check_wait(fault_children(b->wire, leases) == PERMITS + 1, WAIT_MS);
+    check_ok(proxy_refuse(b->proxy, true));
+    proxy_cut(b->proxy);
+    check_ok(zkl_semaphore_set_permits(b->rival, 1, NULL));
+    check_ok(zkl_permit_release(others[2]));
+    check_ok(proxy_refuse(b->proxy, false));
+    fault_check_reconnect(b->client, links);
+    check_gets_the_last(b, waiter, others);
+}
+
+/* The same where the answer to its create is lost. Seen red: likewise. */
+static void a_number_is_lowered_while_a_create_is_in_doubt(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_permit *others[PERMITS];
+    struct actor *waiter = actor_new();
+    int64_t links = fault_links(b->client);
+
+    check_ok(acquire(b->rival, 2, WAIT_MS, others));
+    check_ok(proxy_refuse(b->proxy, true));
+    check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 2, PROXY_THEN_CUT));
+    actor_begin(waiter, act_acquire, NULL, b);
+    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+    check_wait(fault_children(b->wire, leases) == PERMITS, WAIT_MS);
+    check_ok(zkl_semaphore_set_permits(b->rival, 1, NULL));
+    check_ok(proxy_refuse(b->proxy, false));
+    fault_check_reconnect(b->client, links);
+    check_gets_the_last(b, waiter, others);
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(int argc, char **argv)
@@ -267,6 +343,8 @@ int main(int argc, char **argv)
         test(a_try_in_vain_keeps_nobody_out),
         test(an_expiry_frees_the_permits),
         test(a_first_acquire_beside_a_change_is_no_mismatch),
+        test(a_number_is_lowered_unseen_by_a_waiter),
+        test(a_number_is_lowered_while_a_create_is_in_doubt),
     };
     return fault_main(argc, argv, tests, NULL);
 }

@@ -226,18 +226,6 @@ static void check_exclusion(struct world *w)
     }
 }
 
-static void check_permits(struct world *w)
-{
-    int out = 0;
-    for (int i = 0; w->semaphores && i < PROCS; i++) {
-        const struct proc *p = &w->procs[i];
-        for (int j = 0; j < ASKS && fake_alive(&w->fake, p->core.session.id); j++)
-            out += permits_out(p, &p->asks[j]);
-    }
-    if (w->semaphores && out > w->limit_max)
-        wrong("more permits are out than there are");
-}
-
 /* By the true clock the session lives as long as its window. Modes: F8. */
 static void check_windows(const struct world *w)
 {
@@ -280,7 +268,8 @@ void check_world(struct world *w)
 {
     if (w->fake.unreadable)
         wrong("a session ends with more nodes than servers can read again");
-    check_permits(w);
+    if (w->semaphores)
+        permits_note_limit(w);
     check_exclusion(w);
     check_windows(w);
 }

@@ -20,7 +20,6 @@ void permits_init(struct world *w)
     if (w->mismatch)
         happened(w, SIM_MISMATCH);
     w->limit_changes = chance(w, 3);
-    w->limit_max = USUAL + w->mismatch;
     if (chance(w, 3)) { /* as Curator makes it */
         fake_create(&w->fake, SIM_SEMAPHORE, 0, 0);
         fake_create(&w->fake, SIM_LEASES, 0, 0);
@@ -46,6 +45,8 @@ static size_t count_of(const struct ask *ask)
     return ask->bundle.count - 1;
 }
 
+static void check_number(struct world *w, const struct ask *ask);
+
 static void on_granted(struct ask *ask)
 {
     struct world *w = ask->proc->world;
@@ -62,6 +63,7 @@ static void on_granted(struct ask *ask)
         w->last_gate = ask->gate.machine.czxid;
     w->tally->grants++;
     ask->phase = GRANTED;
+    check_number(w, ask);
     ask->until_ms = w->fake.now_ms + rnd(w, chance(w, 3) ? FAKE_TIMEOUT_MS : 60);
 }
 
@@ -236,6 +238,57 @@ int permits_out(const struct proc *p, const struct ask *ask)
     return out;
 }
 
+void permits_note_limit(struct world *w)
+{
+    const struct fake_node *leases = fake_find(&w->fake, SIM_LEASES);
+    int number = leases && leases->text ? atoi(leases->text) : 0;
+    size_t last = (w->limit_count + LIMITS_KEPT - 1) % LIMITS_KEPT;
+    if (w->limit_count > 0 && w->limits[last].number == number)
+        return;
+    w->limits[w->limit_count % LIMITS_KEPT].zxid = w->fake.zxid;
+    w->limits[w->limit_count++ % LIMITS_KEPT].number = number;
+}
+
+void permits_note_list(struct proc *p, int64_t zxid)
+{
+    for (int i = 0; i < ASKS; i++) {
+        struct ask *ask = &p->asks[i];
+        bool undecided = false;
+        for (size_t j = 0; ask->phase == WAITING && j < count_of(ask); j++) {
+            enum zkl_contender_state state = ask->list[j].contender.machine.state;
+            undecided |= state != ZKL_CONTENDER_HOLDING && state != ZKL_CONTENDER_CONFIRMING;
+        }
+        if (undecided)
+            ask->listed_zxid = zxid;
+    }
+}
+
+/* Between the list that decided and now there was a moment at which as many were allowed as are out: what was lowered
+ * since then takes back no grant. */
+static int most_allowed(const struct world *w, int64_t since)
+{
+    int most = 0;
+    for (size_t i = 0; i < LIMITS_KEPT && i < w->limit_count; i++) {
+        size_t at = (w->limit_count - 1 - i) % LIMITS_KEPT;
+        most = w->limits[at].number > most ? w->limits[at].number : most;
+        if (w->limits[at].zxid <= since)
+            break;
+    }
+    return most;
+}
+
+static void check_number(struct world *w, const struct ask *ask)
+{
+    int out = 0;
+    permits_note_limit(w);
+    for (int i = 0; i < PROCS; i++) {
+        for (int j = 0; j < ASKS && fake_alive(&w->fake, w->procs[i].core.session.id); j++)
+            out += permits_out(&w->procs[i], &w->procs[i].asks[j]);
+    }
+    if (out > most_allowed(w, ask->listed_zxid))
+        wrong("more permits are out than there are");
+}
+
 /* --- what others do ------------------------------------------------------- */
 
 void permits_note_deletion(struct world *w, const char *path)
@@ -265,7 +318,6 @@ void permits_interfere(struct world *w)
         happened(w, SIM_LIMIT_CHANGED);
         say("[%6lld] the number of permits is \"%s\" now", (long long)w->fake.now_ms, number);
         fake_write(&w->fake, leases, number);
-        w->limit_max = atoi(number) > w->limit_max ? atoi(number) : w->limit_max;
     } else if (leases && !fake_has_children(&w->fake, SIM_LEASES)) {
         remove_empty(w, leases);
     } else if (gate && !fake_has_children(&w->fake, SIM_GATE)) {

@@ -220,6 +220,10 @@ static bool deliver(struct proc *p, struct fake_handle *h)
             (unsigned long long)message->reply.id, message->reply.answer,
             message->reply.name ? message->reply.name : "");
         readers_answered(p, &message->reply);
+        bool is_list = message->request.kind == ZKL_REQ_LIST ||
+                       message->request.kind == ZKL_REQ_LIST_LOCK_PATH;
+        if (is_list && strcmp(message->request.path, SIM_LEASES) == 0)
+            permits_note_list(p, message->zxid);
         zkl_core_reply(core_of(p), now_of(p), &message->reply);
     } else if (message->type == FAKE_FIRED && h == p->current) {
         say("[%6lld] %d < fired %s", (long long)p->world->fake.now_ms, name_of(p), message->path);

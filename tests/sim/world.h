@@ -108,11 +108,13 @@ struct ask {
     struct zkl_contender gate;
     struct zkl_bundle_member members[1 + AT_ONCE_MAX]; /* the gate, and the list */
     bool over;                                         /* the core is done with the request */
+    int64_t listed_zxid; /* of the last list of leases that came while one was undecided */
     int stop_code;
     int64_t until_ms;
 };
 
 #define QUESTIONS 3
+#define LIMITS_KEPT 64
 
 struct question {
     struct zkl_query query; /* first */
@@ -192,7 +194,12 @@ struct world {
     bool many_writers; /* most locks are write locks, and downgraded: that is rare otherwise */
     bool in_rows;      /* lonely ones, with all their threads together */
     int local_queue_root;
-    int limit_max; /* the largest number of permits there ever was */
+    /* The numbers of permits that there were, and from when on; the last ones. */
+    struct {
+        int64_t zxid;
+        int number;
+    } limits[LIMITS_KEPT];
+    size_t limit_count;
     int64_t last_gate;
 };
 
@@ -269,6 +276,10 @@ void permits_interfere(struct world *w);
 bool permits_done(const struct proc *p);
 /* How many of the request are out, as far as can be proved now. */
 int permits_out(const struct proc *p, const struct ask *ask);
+/* After each step: what stands there now. */
+void permits_note_limit(struct world *w);
+/* Before a list of the leases is taken, which was made then. */
+void permits_note_list(struct proc *p, int64_t zxid);
 
 void queries_run(struct proc *p);
 void queries_check(const struct proc *p);

@@ -232,7 +232,7 @@ static void full_and_stopped(void **state)
                      "  > watch /s/leases\n"
                      "  > list root /s/leases\n");
     number(s, ZKL_REQ_WATCH, "1");
-    script_lock_path_listed(s, 5, list);
+    script_lock_path_listed(s, 0, list);
     script_expect(s, "[     0] #2 LISTING -> WAITING: full\n"
                      "  > watch /s/leases/G2--0000000007\n");
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
@@ -271,7 +271,7 @@ static void the_number_grows(void **state)
     snprintf(list, sizeof list, "x-lease-0000000001 %s", lease->machine.node);
     script_listed(s, list);
     number(s, ZKL_REQ_WATCH, "1");
-    script_lock_path_listed(s, 5, list);
+    script_lock_path_listed(s, 0, list);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_forget(s);
     script_fired(s, "/s/leases", ZKL_FIRED_OTHER); /* the data */
@@ -293,6 +293,116 @@ static void the_number_grows(void **state)
         script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
         script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     }
+    script_free(s);
+}
+
+/* --- a number that is lowered ---------------------------------------------- */
+
+static void listed_of(struct script *s, const char *first, const char *own, int32_t version)
+{
+    const char *const both[] = {first, own};
+    script_reply(s, ZKL_REQ_LIST,
+                 (struct zkl_reply){.children = both, .child_count = 2, .version = version});
+}
+
+static void number_of(struct script *s, enum zkl_request_kind kind, const char *text,
+                      int32_t version)
+{
+    script_reply(s, kind,
+                 (struct zkl_reply){.data = text, .data_size = strlen(text), .version = version});
+}
+
+/* Two of three permits are out, and the lease's node is there; the number becomes 2 at some moment. */
+static struct script *third_of_three(bool waits)
+{
+    struct script *s = script_connected();
+    begin(s, 3);
+    script_created(s, 0);
+    script_listed(s, gate.machine.node);
+    number_of(s, ZKL_REQ_GET, "3", 0);
+    if (!waits)
+        return s;
+    script_created(s, 7);
+    char list[400];
+    snprintf(list, sizeof list, "x-lease-0000000001 x-lease-0000000002 x-lease-0000000003 %s",
+             lease->machine.node);
+    script_listed(s, list);
+    number_of(s, ZKL_REQ_WATCH, "3", 0);
+    script_lock_path_listed(s, 0, list);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    assert_int_equal(lease->machine.state, ZKL_CONTENDER_WAITING);
+    return s;
+}
+
+static void takes_back(struct script *s)
+{
+    script_close(s);
+    s->live[0] = false;
+    script_free(s);
+}
+
+/* The list is of the number 1, of which nothing was heard before: it decides nothing; nor does the next one, by 1. */
+static void check_not_granted(struct script *s, const char *own)
+{
+    listed_of(s, "x-lease-0000000001", own, 1);
+    assert_int_equal(lease->machine.state, ZKL_CONTENDER_LISTING);
+    number_of(s, ZKL_REQ_GET, "1", 1);
+    listed_of(s, "x-lease-0000000001", own, 1);
+    assert_int_equal(lease->machine.state, ZKL_CONTENDER_LISTING);
+    assert_true(script_has(s, "QUEUEING -> LISTING: leases are to be watched\n") ||
+                script_has(s, "  > list root /s/leases\n"));
+    takes_back(s);
+}
+
+/* Goal: no list decides by a number that was another one when it was made. Method: the number is read,
+ * lowered, and the list is made; over one link. */
+static void a_number_that_was_read_before_decides_nothing(void **state)
+{
+    struct script *s = third_of_three(false);
+    (void)state;
+    script_created(s, 7);
+    check_not_granted(s, lease->machine.node);
+}
+
+/* Likewise for a waiter whose link was down, and which hears of the change after the list, or never. */
+static void a_number_of_another_link_decides_nothing(void **state)
+{
+    (void)state;
+    struct script *s = third_of_three(true);
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    check_not_granted(s, lease->machine.node);
+}
+
+/* Likewise where the answer that was lost with the link is that to the create. */
+static void a_number_read_before_a_lost_create_decides_nothing(void **state)
+{
+    struct script *s = third_of_three(false);
+    char own[ZKL_NODE_NAME_MAX + 1];
+    (void)state;
+    zkl_name_prefix(&lease->machine.lock_request.naming, lease->machine.guid, own);
+    strcat(own, "0000000007");
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK); /* the barrier */
+    script_listed(s, own);
+    script_statted(s, SCRIPT_SESSION, 100);
+    check_not_granted(s, own);
+}
+
+/* Goal: where it is the same number still, the list after a lost link decides at once. */
+static void a_number_that_stayed_decides(void **state)
+{
+    struct script *s = third_of_three(true);
+    (void)state;
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    script_forget(s);
+    listed_of(s, "x-lease-0000000001", lease->machine.node, 0);
+    assert_true(script_has(s, "LISTING -> HOLDING: not more leases than permits\n"));
+    assert_false(script_has(s, "  > get /s/leases\n"));
+    script_close(s);
+    release(s);
     script_free(s);
 }
 
@@ -354,7 +464,7 @@ static struct script *waiting_for_two(void)
     snprintf(list, sizeof list, "x-lease-0000000001 %s %s", names[0], names[1]);
     script_listed(s, list);
     number(s, ZKL_REQ_WATCH, "2");
-    script_lock_path_listed(s, 5, list);
+    script_lock_path_listed(s, 0, list);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_forget(s);
@@ -382,7 +492,7 @@ static void one_of_two_looks_for_both(void **state)
     snprintf(list, sizeof list, "x-lease-0000000001 %s %s", names[0], members[1]->machine.node);
     script_listed(s, list);
     script_forget(s);
-    script_lock_path_listed(s, 5, list);
+    script_lock_path_listed(s, 0, list);
     script_expect(s, "[     0] #3 LISTING -> WAITING: full\n"
                      "  > watch /s/leases/G4--0000000009\n"
                      "[     0] #2 WAITING -> LISTING: listed\n"
@@ -613,6 +723,10 @@ int main(void)
         cmocka_unit_test(what_has_ended_is_the_owners),
         cmocka_unit_test(full_and_stopped),
         cmocka_unit_test(the_number_grows),
+        cmocka_unit_test(a_number_that_was_read_before_decides_nothing),
+        cmocka_unit_test(a_number_of_another_link_decides_nothing),
+        cmocka_unit_test(a_number_read_before_a_lost_create_decides_nothing),
+        cmocka_unit_test(a_number_that_stayed_decides),
         cmocka_unit_test(stopped_while_it_is_taken_back),
         cmocka_unit_test(one_of_two_looks_for_both),
         cmocka_unit_test(a_write_answers_who_shared_the_read),
