@@ -406,6 +406,24 @@ static void a_number_that_stayed_decides(void **state)
     script_free(s);
 }
 
+/* Goal: an answer that was lost with its session is not waited for in the next one. Method: a try's list is
+ * refused by a handle that has just expired. */
+static void a_number_is_asked_for_in_the_next_session(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    trying = true;
+    s->refuse[ZKL_REQ_LIST] = ZKL_ANSWER_LINK;
+    begin(s, 0);
+    trying = false;
+    s->refuse[ZKL_REQ_LIST] = ZKL_ANSWER_OK;
+    script_event(s, ZKL_SE_EXPIRED);
+    script_forget(s);
+    script_up(s, SCRIPT_SESSION + 1);
+    assert_true(script_has(s, "  > get /s/leases\n"));
+    takes_back(s);
+}
+
 /* Goal: a caller that gives up while the request is being backed out learns that, and nothing
  * begins again. Method: the gate is lost while the lease is under way; the delete of the lease is
  * out. */
@@ -727,6 +745,7 @@ int main(void)
         cmocka_unit_test(a_number_of_another_link_decides_nothing),
         cmocka_unit_test(a_number_read_before_a_lost_create_decides_nothing),
         cmocka_unit_test(a_number_that_stayed_decides),
+        cmocka_unit_test(a_number_is_asked_for_in_the_next_session),
         cmocka_unit_test(stopped_while_it_is_taken_back),
         cmocka_unit_test(one_of_two_looks_for_both),
         cmocka_unit_test(a_write_answers_who_shared_the_read),
