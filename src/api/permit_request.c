@@ -137,6 +137,7 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
         request->members[1 + i].lock_request = lock_request;
         hold->phase = ZKL_PHASE_WAITING;
         hold->ended = false;
+        hold->given_back = false; /* of an earlier try of the same call */
         atomic_store(&hold->lost, false);
         atomic_store(&hold->revoked, false);
         hold->reason = ZKL_REASON_NONE;

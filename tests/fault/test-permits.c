@@ -331,6 +331,40 @@ static void a_number_is_lowered_while_a_create_is_in_doubt(void **state)
     check_gets_the_last(b, waiter, others);
 }
 
+/* Goal: a permit's callback hears of a loss, also where the call had that permit before and lost it. Method: the
+ * session expires while a multi-lock has the permit and waits for the mutex, and again when it has both. Seen red: no
+ * state was reported. */
+static void a_loss_is_heard_of_by_who_began_anew(void **state)
+{
+    struct bench *b = *state;
+    struct told told = {0};
+    struct zkl_mutex *own = fault_mutex(b->client, "/permits/t");
+    struct zkl_mutex *other = fault_mutex(b->direct, "/permits/t");
+    struct zkl_member members[] = {zkl_member_semaphore(b->semaphore, 1), zkl_member_mutex(own)};
+    struct zkl_multi *multi;
+    struct actor *a = actor_new();
+    int64_t session = fault_session(b->client);
+
+    check_ok(zkl_semaphore_set_callback(b->semaphore, told_fn, &told));
+    check_ok(zkl_multi_new(&multi, b->client, members, 2));
+    check_ok(zkl_mutex_lock(other));
+    actor_begin(a, act_multi_lock, NULL, multi);
+    check_wait(fault_children(b->wire, "/permits/t") == 2, WAIT_MS);
+    fault_expire(b->client, 0);
+    check_wait(fault_session(b->client) != 0 && fault_session(b->client) != session, WAIT_MS);
+    check_wait(fault_children(b->wire, "/permits/t") == 2, WAIT_MS);
+    check_ok(zkl_mutex_unlock(other));
+    check_ok(actor_end(a, WAIT_MS));
+    check_num(told.lost, ==, 0);
+    fault_expire(b->client, 0);
+    check_wait(told.lost == 1, WAIT_MS);
+    check_num(actor_do(a, act_multi_unlock, NULL, multi), ==, ZKL_ELOST);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_mutex_free(own));
+    check_ok(zkl_mutex_free(other));
+    actor_free(a);
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(int argc, char **argv)
@@ -345,6 +379,7 @@ int main(int argc, char **argv)
         test(a_first_acquire_beside_a_change_is_no_mismatch),
         test(a_number_is_lowered_unseen_by_a_waiter),
         test(a_number_is_lowered_while_a_create_is_in_doubt),
+        test(a_loss_is_heard_of_by_who_began_anew),
     };
     return fault_main(argc, argv, tests, NULL);
 }
