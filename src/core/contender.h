@@ -152,7 +152,6 @@ enum zkl_action_type {
     ZKL_DO_GRANT,        /* the rest notify the owner */
     ZKL_DO_FAIL,         /* code */
     ZKL_DO_RELEASED,     /* code */
-    ZKL_DO_CONTENDED,    /* others queue for what is held */
     ZKL_DO_NOTIFY_STATE, /* hold state and reason */
     ZKL_DO_LOST,         /* reason */
     ZKL_DO_END

@@ -433,12 +433,15 @@ bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
     begin_event(core, now);
-    if (zkl_local_queue_look(core, local_queue, c))
+    /* Another one was parted just now: what is due with it waits for its release, which follows. */
+    bool settles = !zkl_due_any(core);
+    if (zkl_local_queue_look(core, local_queue, c) && settles)
         settle(core);
     if (zkl_local_queue_hand_on(core, local_queue, c))
         return true;
     if (zkl_local_queue_keep(core, local_queue, c)) {
-        settle(core);
+        if (settles)
+            settle(core);
         return true;
     }
     zkl_local_queue_part(core, now, local_queue, c);

@@ -257,10 +257,6 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_RELEASED:
         notify(core, c, ZKL_NOTIFY_RELEASED, action);
         break;
-    case ZKL_DO_CONTENDED:
-        if (c->machine.lock_request.local_queue)
-            zkl_due_add(core, &c->machine.lock_request.local_queue->due, ZKL_DUE_LOCAL_QUEUE);
-        break;
     case ZKL_DO_NOTIFY_STATE:
     case ZKL_DO_LOST:
         notify(core, c, ZKL_NOTIFY_STATE, action);
@@ -363,6 +359,8 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     struct zkl_contender *heir = take_heir(c);
     if (c->machine.lock_request.bundle)
         zkl_due_add(core, &c->machine.lock_request.bundle->due, ZKL_DUE_BUNDLE);
+    if (c->machine.lock_request.local_queue)
+        zkl_due_add(core, &c->machine.lock_request.local_queue->due, ZKL_DUE_LOCAL_QUEUE);
     if (c->machine.lock_request.read_cache)
         zkl_due_add(core, &c->machine.lock_request.read_cache->due, ZKL_DUE_CACHE);
     for (size_t i = 0; i < actions.count; i++)

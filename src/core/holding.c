@@ -120,10 +120,7 @@ static void stay(struct zkl_step *s)
 
 static void contend(struct zkl_step *s)
 {
-    if (s->m->watches_contention && !s->m->contended) {
-        s->m->contended = true;
-        zkl_step_emit(s, ZKL_DO_CONTENDED);
-    }
+    s->m->contended |= s->m->watches_contention;
 }
 
 /* No contender can queue behind the last numbers: a new one has no node that could be seen. */

@@ -89,7 +89,6 @@ static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue
     local_queue->queueing--;
     if (local_queue->state == ZKL_LOCAL_QUEUE_QUEUED && local_queue->queueing == 0)
         move(core, local_queue, ZKL_LOCAL_QUEUE_FREE, "in vain");
-    zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
 }
 
 void zkl_local_queue_notification(struct zkl_core *core, struct zkl_contender *c,
@@ -104,8 +103,6 @@ void zkl_local_queue_notification(struct zkl_core *core, struct zkl_contender *c
     else if (local_queue->state == ZKL_LOCAL_QUEUE_TAKEN &&
              (lost || notification->type == ZKL_NOTIFY_RELEASED))
         zkl_local_queue_forget_holder(core, local_queue, lost ? "lost" : "released");
-    else
-        zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
 }
 
 /* --- waiters ------------------------------------------------------------ */
@@ -264,10 +261,8 @@ bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_q
     move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
     local_queue->idle_until = core->now.mono_ns + local_queue->retain_ns;
     set_timer(core, local_queue);
-    if (!c->machine.watches_contention || !c->machine.lock_request.watch_own) {
-        zkl_due_add(core, &local_queue->due, ZKL_DUE_LOCAL_QUEUE);
+    if (!c->machine.watches_contention || !c->machine.lock_request.watch_own)
         stay(core, c, true);
-    }
     return true;
 }
 

@@ -502,6 +502,79 @@ static void a_try_queues_behind_it(void **state)
     script_free(s);
 }
 
+/* Goal: no idle node stays that cannot hear of a request to release it. Method: its own watch is
+ * refused by the server, after the step that asked for it. */
+static void whose_watch_is_denied_is_not_kept(void **state)
+{
+    (void)state;
+    begin(0, 60000);
+    get();
+    assert_true(unlock(1));
+    script_lock_path_listed(s, 50, ALONE);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NOAUTH);
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
+    gone();
+    end();
+}
+
+/* Likewise where its data changed (another client asks for it): the watch is used up, and can't be
+ * set anew for want of memory. */
+static void whose_watch_is_not_set_anew_is_not_kept(void **state)
+{
+    (void)state;
+    begin(0, 60000);
+    keep();
+    s->refuse[ZKL_REQ_WATCH] = ZKL_ANSWER_NOMEM;
+    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_OTHER);
+    s->refuse[ZKL_REQ_WATCH] = ZKL_ANSWER_OK;
+    assert_int_equal(local_queue.state, ZKL_LOCAL_QUEUE_FREE);
+    gone();
+    end();
+}
+
+static void other_dropped(struct zkl_local_queue *t, struct zkl_contender *c)
+{
+    assert_ptr_not_equal(t, &local_queue);
+    assert_null(c->machine.lock_request.local_queue);
+}
+
+/* Goal: a waiter's create goes out behind the delete before it also where a multi-lock passes another
+ * member in between, which is kept. */
+static void the_next_one_queues_behind_the_delete(void **state)
+{
+    static struct zkl_local_queue other;
+    struct zkl_contender *c2;
+    (void)state;
+    begin(1, 0);
+    get();
+    c2 = &s->contenders[10];
+    s->live[10] = true;
+    zkl_core_acquire(&s->core, now(), c2,
+                     &(struct zkl_lock_request){
+                         .path = script_path(s, "/q"), .data = "owner", .retained = true});
+    script_created(s, 3);
+    script_listed(s, "r2:3");
+    assert_int_equal(c2->machine.state, ZKL_CONTENDER_HOLDING);
+    other = (struct zkl_local_queue){.retain_ns = INT64_C(60000000000),
+                                     .queues = queues,
+                                     .given = given,
+                                     .dropped = other_dropped};
+    join(2, ZKL_LOCAL_QUEUE_WAITS);
+    assert_true(unlock(1));
+    join(3, ZKL_LOCAL_QUEUE_WAITS);
+    assert_true(unlock(2));
+    script_lock_path_listed(s, 50, OTHERS); /* others queue, and two hand-offs were */
+    join(4, ZKL_LOCAL_QUEUE_WAITS);
+    script_forget(s);
+    assert_false(zkl_local_queue_pass(&s->core, now(), &local_queue, held(3)));
+    assert_true(zkl_local_queue_pass(&s->core, now(), &other, c2));
+    zkl_core_release(&s->core, now(), held(3));
+    assert_true(strstr(s->text, "> delete /r/") < strstr(s->text, "> create /r/"));
+    script_close(s);
+    zkl_local_queue_fini(&s->core, now(), &other);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,6 +592,9 @@ int main(void)
         cmocka_unit_test(the_next_one_may_be_first_to_know),
         cmocka_unit_test(another_hold_is_kept),
         cmocka_unit_test(a_try_queues_behind_it),
+        cmocka_unit_test(whose_watch_is_denied_is_not_kept),
+        cmocka_unit_test(whose_watch_is_not_set_anew_is_not_kept),
+        cmocka_unit_test(the_next_one_queues_behind_the_delete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,6 @@ static void check_action(struct walk *w, const struct zkl_action *a)
          (w->m.list_out &&
           (state == (permit ? ZKL_CONTENDER_LISTING : ZKL_CONTENDER_EXHAUSTED) ||
            (state == ZKL_CONTENDER_HOLDING && w->m.watches_contention && !w->m.contended))));
-    must(a->type != ZKL_DO_CONTENDED || (state == ZKL_CONTENDER_HOLDING && w->m.contended));
     must(a->type != ZKL_DO_GET_LIMIT || (permit && w->m.limit.out));
     must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.limit.out && w->view.permits > 0));
     must(a->type != ZKL_DO_WATCH_LIMIT || (permit && w->m.limit.watched));
