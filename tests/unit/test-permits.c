@@ -390,6 +390,22 @@ static void a_number_read_before_a_lost_create_decides_nothing(void **state)
     check_not_granted(s, own);
 }
 
+/* Goal: the number of a node that was deleted is not that of the next one, which has the same version. */
+static void a_number_of_another_node_decides_nothing(void **state)
+{
+    struct script *s = third_of_three(true);
+    (void)state;
+    zkl_core_fired(&s->core, s->core.now, lease->subs[ZKL_SUB_LOCK_PATH].watch->id,
+                   ZKL_FIRED_OTHER);
+    const char *const both[] = {"x-lease-0000000001", lease->machine.node};
+    script_forget(s);
+    script_reply(s, ZKL_REQ_LIST,
+                 (struct zkl_reply){.children = both, .child_count = 2, .czxid = 9});
+    assert_true(script_has(s, "  > get /s/leases\n"));
+    assert_int_equal(lease->machine.state, ZKL_CONTENDER_LISTING);
+    takes_back(s);
+}
+
 /* Goal: where it is the same number still, the list after a lost link decides at once. */
 static void a_number_that_stayed_decides(void **state)
 {
@@ -744,6 +760,7 @@ int main(void)
         cmocka_unit_test(a_number_that_was_read_before_decides_nothing),
         cmocka_unit_test(a_number_of_another_link_decides_nothing),
         cmocka_unit_test(a_number_read_before_a_lost_create_decides_nothing),
+        cmocka_unit_test(a_number_of_another_node_decides_nothing),
         cmocka_unit_test(a_number_that_stayed_decides),
         cmocka_unit_test(a_number_is_asked_for_in_the_next_session),
         cmocka_unit_test(stopped_while_it_is_taken_back),
