@@ -9,10 +9,10 @@
  * has the Stat of the path's node, whose data the number is, and a number that was read from another
  * version, or another node, is read again, and the path listed again. (So it may be read over
  * another link than the list, and its watch may come late or not at all.) Why that is enough: of
- * all who hold at some moment take the one whose list was made last. The nodes of all the others
- * were there before, or they were granted by a later list than theirs; so all were counted, and they
- * were not more than the number at that moment. A number that is lowered later takes no permit
- * back. */
+ * all who hold at some moment take the one whose list was made last. Each other one's node was there
+ * before its own list, and so before this one, and it is there still; so this list counted them all,
+ * and they were not more than the number at that moment. A number that is lowered later takes no
+ * permit back. */
 #include <zklock/zklock.h>
 
 #include "step.h"

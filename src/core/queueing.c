@@ -75,7 +75,7 @@ void zkl_in_parked(struct zkl_step *s)
     if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_begin(s, "link up");
     else if (s->ev->type == ZKL_EV_EXPIRED)
-        s->m->limit.out = false;
+        s->m->limit.out = false; /* of a look that was over before the session was */
     else if (s->ev->type == ZKL_EV_STOP)
         zkl_step_fail(s, s->ev->code, NULL, "stopped");
 }
