@@ -106,7 +106,7 @@ void zkl_local_queue_leave(struct zkl_local_queue *local_queue,
 struct zkl_contender *zkl_local_queue_take(struct zkl_core *core,
                                            struct zkl_local_queue *local_queue);
 /* The owner's last unlock. True: the contender is the next owner's already, or stays. False: the
- * caller must release it, by the very next call into the core, but for others that are passed: the
+ * caller must release it, by the very next call into the core, or after others were passed: the
  * waiters then queue behind that. */
 bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *contender);
