@@ -72,6 +72,7 @@ struct dev {
     enum server_state state[ZKS_NODES_MAX];
     char line[LINE_MAX_BYTES]; /* what is read of the next command */
     size_t length;
+    bool is_too_long, ends;
     size_t
         starting; /* the number of the server that the last command started, until it serves; or 0 */
 };
@@ -87,7 +88,8 @@ static size_t count(const struct dev *dev, enum server_state state)
 static void look_for_deaths(struct dev *dev)
 {
     for (size_t i = 0; i < zks_nodes(dev->servers); i++) {
-        if (dev->state[i] != RUNS || zks_pid(dev->servers, i) != 0)
+        bool should_run = dev->state[i] == RUNS || dev->state[i] == IS_PAUSED;
+        if (!should_run || zks_pid(dev->servers, i) != 0)
             continue;
         dev->state[i] = HAS_DIED;
         say("the server at %s has died", zks_address(dev->servers, i));
@@ -111,8 +113,14 @@ static const struct command {
     {"resume", zks_resume_node, BIT(RUNS) | BIT(IS_PAUSED), RUNS},
 };
 
-static void answer(const struct dev *dev, const char *result)
+/* Nobody may read it: a signal ends this wait, too. */
+static void answer(struct dev *dev, const char *result)
 {
+    struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+    while (!dev->ends && poll(&output, 1, LOOK_MS) == 0)
+        dev->ends = signals_end_within(0);
+    if (dev->ends)
+        return;
     printf("%s: %s\n", dev->line, result);
     fflush(stdout);
 }
@@ -155,7 +163,8 @@ static void obey(struct dev *dev)
     int number = 0;
     const struct command *command = NULL;
     int words = sscanf(dev->line, "%s %d %c", word, &number, &rest);
-    for (size_t i = 0; words == 2 && i < sizeof commands / sizeof *commands; i++) {
+    for (size_t i = 0; words == 2 && !dev->is_too_long && i < sizeof commands / sizeof *commands;
+         i++) {
         if (strcmp(commands[i].word, word) == 0)
             command = &commands[i];
     }
@@ -171,18 +180,19 @@ static void obey(struct dev *dev)
 static bool read_commands(struct dev *dev)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-    while (dev->starting == 0 && poll(&input, 1, 0) == 1) {
+    while (dev->starting == 0 && !dev->ends && poll(&input, 1, 0) == 1) {
         char c;
         if (read(STDIN_FILENO, &c, 1) != 1)
             return false;
         if (c == '\n') {
             dev->line[dev->length] = '\0';
-            dev->length = 0;
             obey(dev);
+            dev->length = 0;
+            dev->is_too_long = false;
         } else if (dev->length < sizeof dev->line - 1) {
             dev->line[dev->length++] = c;
-        } else if (c != ' ') {
-            dev->line[dev->length - 1] = c; /* too long: no command */
+        } else {
+            dev->is_too_long = true;
         }
     }
     return true;
@@ -194,7 +204,7 @@ static bool read_commands(struct dev *dev)
 static int wait_for_signal(struct dev *dev, bool reads)
 {
     size_t nodes = zks_nodes(dev->servers);
-    while (!signals_end_within(LOOK_MS)) {
+    while (!dev->ends && !signals_end_within(LOOK_MS)) {
         look_at_start(dev);
         if (reads && !read_commands(dev))
             break;

@@ -197,6 +197,44 @@ static void servers_stop_and_start(void **state)
     is_all_gone();
 }
 
+/* Goal: with --commands and nobody who reads the answers, a signal still ends it. Method: more wrong commands than a pipe
+ * has room for answers. Seen red: it could be killed only. */
+static void unread_answers_keep_nothing_alive(void **state)
+{
+    int input[2], output[2], status = -1;
+    char first;
+
+    (void)state;
+    check_ok(pipe2(input, O_CLOEXEC));
+    check_ok(pipe2(output, O_CLOEXEC));
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        tool_default_signals();
+        dup2(input[0], STDIN_FILENO);
+        dup2(output[1], STDOUT_FILENO);
+        execl(getenv("ZKL_TEST_DEV"), "zklock-dev", "--nodes", "1", "--commands", NULL);
+        _exit(98);
+    }
+    check_true(pid > 0);
+    close(input[0]);
+    close(output[1]);
+    check_num(read(output[0], &first, 1), ==, 1); /* its servers run */
+    check_ok(fcntl(input[1], F_SETFL, O_NONBLOCK));
+    int64_t until_ms = net_now_ms() + WAIT_MS, full_ms = 0;
+    while (net_now_ms() < until_ms && (full_ms == 0 || net_now_ms() < full_ms + 500)) {
+        if (write(input[1], "x\n", 2) == 2)
+            full_ms = 0; /* it still reads */
+        else if (full_ms == 0)
+            full_ms = net_now_ms();
+    }
+    check_ok(kill(pid, SIGTERM));
+    check_wait(waitpid(pid, &status, WNOHANG) == pid, WAIT_MS);
+    check_num(WIFEXITED(status) ? WEXITSTATUS(status) : -1, ==, 0);
+    close(input[1]);
+    close(output[0]);
+}
+
 static void check_dev(struct tool tool, int status, const char *words)
 {
     check_num(tool_status(&tool), ==, status);
@@ -230,9 +268,13 @@ static void the_old_name_is_told(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ensemble_serves),      cmocka_unit_test(nothing_stays_behind),
-        cmocka_unit_test(dead_servers_are_told_of), cmocka_unit_test(wrong_calls_are_told),
-        cmocka_unit_test(the_old_name_is_told),     cmocka_unit_test(servers_stop_and_start),
+        cmocka_unit_test(the_ensemble_serves),
+        cmocka_unit_test(nothing_stays_behind),
+        cmocka_unit_test(dead_servers_are_told_of),
+        cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(the_old_name_is_told),
+        cmocka_unit_test(servers_stop_and_start),
+        cmocka_unit_test(unread_answers_keep_nothing_alive),
     };
 
     return TOOL_MAIN(argc, argv, "tool dev", tests);
