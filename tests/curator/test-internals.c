@@ -21,8 +21,9 @@ static size_t list_fails(enum proxy_dir dir, int op, unsigned char *frame, size_
 {
     struct fault *fault = arg;
 
-    if (dir != PROXY_TO_CLIENT || op != PROXY_CHILDREN || size < ANSWER_HEADER ||
-        fault->lists == 0 || --fault->lists != 0)
+    bool is_list = op == PROXY_CHILDREN || op == PROXY_CHILDREN2; /* of a mutex, of leases */
+    if (dir != PROXY_TO_CLIENT || !is_list || size < ANSWER_HEADER || fault->lists == 0 ||
+        --fault->lists != 0)
         return size;
     bytes_put32(frame + ANSWER_ERROR_AT, fault->error);
     return ANSWER_HEADER;

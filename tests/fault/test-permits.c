@@ -103,8 +103,8 @@ static void cut_before_each_answer(void **state)
     static const struct {
         enum proxy_op op;
         int nth;
-    } steps[] = {{PROXY_CREATE2, 1}, {PROXY_CHILDREN, 1}, {PROXY_GET, 1},
-                 {PROXY_CREATE2, 2}, {PROXY_CHILDREN, 2}, {PROXY_DELETE, 1}};
+    } steps[] = {{PROXY_CREATE2, 1}, {PROXY_CHILDREN, 1},  {PROXY_GET, 1},
+                 {PROXY_CREATE2, 2}, {PROXY_CHILDREN2, 1}, {PROXY_DELETE, 1}};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         lose_one(*state, steps[i].op, steps[i].nth, 1, PROXY_THEN_CUT);
 }
