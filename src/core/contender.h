@@ -190,6 +190,7 @@ struct zkl_quota {
 /* What it knows of the number of permits: see permit_limit.c. */
 struct zkl_limit {
     int permits;     /* how many there are; 0: not known yet */
+    int given;       /* what it writes now; 0: nothing */
     int32_t version; /* of the data that it was read from, */
     int64_t czxid;   /* and its node's */
     bool out;        /* an answer about it is awaited */

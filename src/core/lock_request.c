@@ -16,6 +16,7 @@ void zkl_step_get_limit(struct zkl_step *s)
     if (s->m->limit.out || !zkl_core_connected(s->core))
         return;
     s->m->limit.out = true;
+    s->m->limit.given = 0;
     zkl_step_emit(s, ZKL_DO_GET_LIMIT);
 }
 

@@ -65,6 +65,7 @@ static void give_limit(struct zkl_step *s)
         refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
     } else if (!limit->out && s->m->state != ZKL_CONTENDER_LOOKING) { /* a look writes nothing */
         limit->out = true;
+        limit->given = s->m->lock_request.quota.view->permits;
         zkl_step_emit(s, ZKL_DO_SET_LIMIT);
     }
 }
@@ -101,9 +102,14 @@ static void on_limit(struct zkl_step *s)
 
 static void on_limit_set(struct zkl_step *s)
 {
+    int given = s->m->limit.given;
+    s->m->limit.given = 0;
     switch ((int)s->ev->reply->answer) {
     case ZKL_ANSWER_OK:
-        take_limit(s, s->m->lock_request.quota.view->permits);
+        if (given != 0)
+            take_limit(s, given);
+        else /* another one of the request wrote it */
+            zkl_step_get_limit(s);
         break;
     case ZKL_ANSWER_LINK:
         break;

@@ -214,6 +214,7 @@ static void machine(const struct zkl_contender_machine *m)
     raw(m->lock_request.quota.looked | m->limit.out << 1 | m->limit.watched << 2 |
         (m->lock_request.quota.view != NULL) << 3);
     raw(m->limit.permits);
+    raw(m->limit.given);
     raw(m->limit.version);
     zxid(m->limit.czxid);
     guid(m->guid);

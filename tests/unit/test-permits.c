@@ -406,6 +406,31 @@ static void a_number_of_another_node_decides_nothing(void **state)
     takes_back(s);
 }
 
+/* Goal: the number that was written is the one that stands there, whatever the handle knows when the answer comes. Method:
+ * set_permits of the same handle ends in between, and others have written the data. */
+static void a_number_that_was_written_is_what_was_sent(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    begin(s, 3);
+    script_created(s, 0);
+    script_listed(s, gate.machine.node);
+    number_of(s, ZKL_REQ_GET, "", 2);
+    view.permits = 5;
+    view.agreed = true;
+    script_created(s, 7);
+    const char *const all[] = {"x-lease-0000000001", "x-lease-0000000002", "x-lease-0000000003",
+                               lease->machine.node};
+    struct zkl_reply list = {.children = all, .child_count = 4, .version = 2};
+    script_reply(s, ZKL_REQ_LIST, list);
+    script_reply(s, ZKL_REQ_SET, (struct zkl_reply){.version = 3});
+    list.version = 3;
+    script_reply(s, ZKL_REQ_LIST, list);
+    assert_int_equal(lease->machine.limit.permits, 3);
+    assert_int_equal(lease->machine.state, ZKL_CONTENDER_LISTING);
+    takes_back(s);
+}
+
 /* Goal: where it is the same number still, the list after a lost link decides at once. */
 static void a_number_that_stayed_decides(void **state)
 {
@@ -626,6 +651,7 @@ static void a_write_answers_who_shared_the_read(void **state)
     assert_true(members[1]->machine.limit.out);
     the_data_is(s, "");
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK);
+    number(s, ZKL_REQ_GET, "2");
     assert_false(members[1]->machine.limit.out);
     assert_int_equal(members[1]->machine.limit.permits, 2);
     end_in_time(s);
@@ -761,6 +787,7 @@ int main(void)
         cmocka_unit_test(a_number_of_another_link_decides_nothing),
         cmocka_unit_test(a_number_read_before_a_lost_create_decides_nothing),
         cmocka_unit_test(a_number_of_another_node_decides_nothing),
+        cmocka_unit_test(a_number_that_was_written_is_what_was_sent),
         cmocka_unit_test(a_number_that_stayed_decides),
         cmocka_unit_test(a_number_is_asked_for_in_the_next_session),
         cmocka_unit_test(stopped_while_it_is_taken_back),
