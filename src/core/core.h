@@ -221,7 +221,7 @@ struct zkl_contender {
     /* With lock_request.together: it wants these, and waits for others or the answer; */
     bool wants_create, wants_list;
     bool list_for_view;       /* its list is out for the view only, and not waited for, */
-    bool list_has_stat;       /* the list that is out returns the path's node, too */
+    bool list_has_stat;       /* the list that is out is for the view, too */
     bool delete_sent;         /* of its node, once: another time it may find nothing */
     enum zkl_held_write held; /* what of it waits for others: see group_commit.h */
     struct zkl_contender *next_held;

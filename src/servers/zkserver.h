@@ -34,9 +34,8 @@ struct zks;
 
 /* Zero it, then set what should differ: the comments say what 0 and NULL mean. */
 struct zks_options {
-    size_t nodes; /* 1 */
-    int port;     /* the first node's client port, and the next numbers the others'; 0: free ones */
-    int tick_ms;  /* 100; expiry comes in steps of this */
+    size_t nodes;           /* 1 */
+    int tick_ms;            /* 100; expiry comes in steps of this */
     int min_session_ms;     /* 200 */
     int max_session_ms;     /* 60000 */
     int sync_limit_ms;      /* 10 ticks, at least 5000: for how long a follower may lag behind */
@@ -44,7 +43,9 @@ struct zks_options {
     bool fsync;             /* wait for the disk at each write, as a real ensemble does */
     /* Nothing behind a snapshot's seal, for snap_set_counter: at all starts of a node. */
     bool no_digest;
-    bool extended_types;   /* TTL nodes */
+    bool extended_types; /* TTL nodes */
+    /* The first node's client port; the others have the next ones. 0: free ones. */
+    int port;
     bool reconfig;         /* of several nodes: their list can be changed, and has client ports */
     const char *jvm_extra; /* more options for java, separated by blanks */
     const char *cfg_extra; /* more lines for zoo.cfg */

@@ -63,7 +63,7 @@ static int take(void *arg, int code, const char *value)
     return 0;
 }
 
-/* --- until it ends ------------------------------------------------------ */
+/* --- the servers -------------------------------------------------------- */
 
 enum server_state { RUNS, IS_STOPPED, IS_PAUSED, HAS_DIED };
 
@@ -72,9 +72,10 @@ struct dev {
     enum server_state state[ZKS_NODES_MAX];
     char line[LINE_MAX_BYTES]; /* what is read of the next command */
     size_t length;
-    bool is_too_long, ends;
-    size_t
-        starting; /* the number of the server that the last command started, until it serves; or 0 */
+    bool is_too_long; /* to be one */
+    /* The number of the server that the last command started, until it serves; or 0. */
+    size_t starting;
+    bool ends; /* by a signal that came while an answer was to be written */
 };
 
 static size_t count(const struct dev *dev, enum server_state state)
@@ -198,7 +199,7 @@ static bool read_commands(struct dev *dev)
     return true;
 }
 
-/* --- until it ends, going on ---------------------------------------------- */
+/* --- until it ends ------------------------------------------------------ */
 
 /* The servers are children of a process of their own, so their ends come as no signal. */
 static int wait_for_signal(struct dev *dev, bool reads)
@@ -210,7 +211,7 @@ static int wait_for_signal(struct dev *dev, bool reads)
             break;
         look_for_deaths(dev);
         size_t deaths = count(dev, HAS_DIED);
-        if (deaths > 0 && 2 * deaths >= nodes)
+        if (2 * deaths >= nodes)
             return fail(
                 EXIT_NO_SERVER,
                 "only %zu of %zu servers are left, too few for an ensemble: zklock-dev ends",
