@@ -223,10 +223,12 @@ static void unread_answers_keep_nothing_alive(void **state)
     check_ok(fcntl(input[1], F_SETFL, O_NONBLOCK));
     int64_t until_ms = net_now_ms() + WAIT_MS, full_ms = 0;
     while (net_now_ms() < until_ms && (full_ms == 0 || net_now_ms() < full_ms + 500)) {
-        if (write(input[1], "x\n", 2) == 2)
+        if (write(input[1], "x\n", 2) == 2) {
             full_ms = 0; /* it still reads */
-        else if (full_ms == 0)
-            full_ms = net_now_ms();
+            continue;
+        }
+        full_ms = full_ms ? full_ms : net_now_ms();
+        net_nap_ms(10);
     }
     check_ok(kill(pid, SIGTERM));
     check_wait(waitpid(pid, &status, WNOHANG) == pid, WAIT_MS);
