@@ -754,6 +754,7 @@ static void ensemble(const struct fake *fake)
         zxid(c->zxid);
         name(c->path);
         raw((int)c->what);
+        name(c->old_text);
     }
 }
 

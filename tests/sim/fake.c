@@ -177,12 +177,18 @@ static void node_free(struct fake_node *node)
     free(node->text);
 }
 
+static void change_free(struct fake_change *change)
+{
+    free(change->path);
+    free(change->old_text);
+}
+
 void fake_fini(struct fake *fake)
 {
     for (size_t i = 0; i < fake->node_count; i++)
         node_free(&fake->nodes[i]);
     for (size_t i = 0; i < fake->change_count; i++)
-        free(fake->changes[i].path);
+        change_free(&fake->changes[i]);
     free(fake->nodes);
     free(fake->changes);
     free(fake->sessions);
@@ -289,10 +295,10 @@ void fake_delete(struct fake *fake, struct fake_node *node)
 
 static void write_now(struct fake *fake, struct fake_node *node, const char *text)
 {
-    free(node->text);
+    change(fake, node->path, strlen(node->path), FAKE_CHANGED);
+    fake->changes[fake->change_count - 1].old_text = node->text;
     node->text = text && *text ? strdup(text) : NULL;
     node->version++;
-    change(fake, node->path, strlen(node->path), FAKE_CHANGED);
 }
 
 void fake_write(struct fake *fake, struct fake_node *node, const char *text)
@@ -335,7 +341,7 @@ static void forget_old(struct fake *fake)
     kept = 0;
     for (size_t i = 0; i < fake->change_count; i++) {
         if (fake->changes[i].zxid <= oldest)
-            free(fake->changes[i].path);
+            change_free(&fake->changes[i]);
         else
             fake->changes[kept++] = fake->changes[i];
     }
@@ -668,17 +674,23 @@ static void reply_changes(const struct fake *fake, const struct fake_node *node,
     }
 }
 
-static int32_t version_at(const struct fake *fake, const struct fake_node *node, int64_t view)
+/* The writes of a node that a view has not seen: how many, and in text its data before them. */
+static int32_t writes_after(const struct fake *fake, const struct fake_node *node, int64_t view,
+                            const char **text)
 {
-    int32_t version = node->version;
-    for (size_t i = 0; i < fake->change_count; i++) {
+    int32_t writes = 0;
+    *text = node->text;
+    for (size_t i = fake->change_count; i-- > 0;) {
         const struct fake_change *change = &fake->changes[i];
         bool is_its =
             change->zxid > node->czxid && (node->dzxid == 0 || change->zxid < node->dzxid);
-        version -= change->what == FAKE_CHANGED && is_its && change->zxid > view &&
-                   strcmp(change->path, node->path) == 0;
+        if (change->what != FAKE_CHANGED || !is_its || change->zxid <= view ||
+            strcmp(change->path, node->path) != 0)
+            continue;
+        writes++;
+        *text = change->old_text;
     }
-    return version;
+    return writes;
 }
 
 static void reply_stat(struct fake_handle *h, const struct fake_node *node, int64_t view,
@@ -686,8 +698,19 @@ static void reply_stat(struct fake_handle *h, const struct fake_node *node, int6
 {
     reply->czxid = node->shown_czxid;
     reply->node_session = node->owner;
-    reply->version = version_at(h->fake, node, view);
+    const char *text;
+    reply->version = node->version - writes_after(h->fake, node, view, &text);
     reply->node_children = count_children(h->fake, node->path, view);
+}
+
+static void reply_data(struct fake_handle *h, const struct fake_node *node, struct zkl_reply *reply)
+{
+    const char *text;
+    writes_after(h->fake, node, h->view, &text);
+    reply->data_size = text ? strlen(text) : 0;
+    reply->data = text ? strdup(text) : NULL;
+    if (fake_breaks(h->fake, FAKE_OLDER_DATA))
+        reply->version = node->version;
 }
 
 static void serve_read(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
@@ -706,11 +729,8 @@ static void serve_read(struct fake_handle *h, const struct zkl_request *r, struc
         reply_children(h, reply, r->path);
     if (r->kind == ZKL_REQ_LIST_LOCK_PATH && r->watch_id != 0)
         watch_add(&h->armed, r->path, ZKL_WATCH_CHILD, 0);
-    if ((r->kind == ZKL_REQ_WATCH || r->kind == ZKL_REQ_GET) && node->text) {
-        /* Data is not kept by version: that of an older view is what it will be. */
-        reply->data_size = strlen(node->text);
-        reply->data = strdup(node->text);
-    }
+    if (r->kind == ZKL_REQ_WATCH || r->kind == ZKL_REQ_GET)
+        reply_data(h, node, reply);
     if (r->kind == ZKL_REQ_WATCH)
         watch_add(&h->armed, r->path, ZKL_WATCH_DATA, 0);
 }

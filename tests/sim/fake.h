@@ -70,6 +70,7 @@ struct fake_change {
     int64_t zxid;
     char *path;
     enum { FAKE_DELETED, FAKE_CHANGED, FAKE_CHILDREN } what;
+    char *old_text; /* CHANGED: the data until then */
 };
 
 struct fake_session {

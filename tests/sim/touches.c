@@ -44,6 +44,7 @@ const char *const fake_switch_names[FAKE_SWITCHES] = {
     [FAKE_SILENT_LINK] = "silent-link",
     [FAKE_NEW_SESSION] = "new-session-in-silence",
     [FAKE_SHORT_CLOSE] = "short-close",
+    [FAKE_OLDER_DATA] = "data-older-than-version",
 };
 
 bool fake_breaks(const struct fake *fake, enum fake_switch which)

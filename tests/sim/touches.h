@@ -54,6 +54,7 @@ enum fake_switch {
     FAKE_SILENT_LINK, /* B62: a link that follows another one, without a report */
     FAKE_NEW_SESSION, /* B73: in silence */
     FAKE_SHORT_CLOSE, /* B92: servers read less again than they write */
+    FAKE_OLDER_DATA,  /* B118: than its version */
     FAKE_SWITCHES
 };
 
