@@ -136,9 +136,18 @@ void zkl_query_watched(struct zkl_core *core, struct zkl_query *q, bool deleted,
 
 /* --- what happens to all ------------------------------------------------ */
 
+/* The list has the newest first, and they go out in their order: a read behind its sync. */
+static struct zkl_query *oldest(const struct zkl_core *core)
+{
+    struct zkl_query *q = core->queries;
+    while (q && q->next)
+        q = q->next;
+    return q;
+}
+
 void zkl_query_link_up(struct zkl_core *core)
 {
-    for (struct zkl_query *q = core->queries; q; q = q->next) {
+    for (struct zkl_query *q = oldest(core); q; q = q->prev) {
         if (q->slot.id == 0)
             /* a watch too: what it reports after a reconnect is not the whole truth */
             send_query(core, q);
@@ -147,7 +156,7 @@ void zkl_query_link_up(struct zkl_core *core)
 
 void zkl_query_retry(struct zkl_core *core)
 {
-    for (struct zkl_query *q = core->queries; q; q = q->next) {
+    for (struct zkl_query *q = oldest(core); q; q = q->prev) {
         if (q->parked)
             send_query(core, q);
     }

@@ -105,10 +105,41 @@ static void a_query_waits_for_the_link_and_is_asked_again(void **state)
                      "  session: link down\n"
                      "[     0] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > set /r to 5\n"
                      "  > get /r\n"
+                     "  > set /r to 5\n"
                      "  q2: OK\n"
                      "  q1: OK\n");
+    script_free(s);
+}
+
+/* Goal: what was asked together goes out in its order whenever it goes out: a read behind a sync shows no less than was
+ * there before the two. Method: without a link; then the link breaks before the answers. */
+static void queries_go_out_in_their_order(void **state)
+{
+    struct script *s = script_new();
+    (void)state;
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/r"});
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/r"});
+    script_ask(s, get("/r"));
+    for (int i = 0; i < 2; i++) {
+        script_up(s, SCRIPT_SESSION);
+        script_expect(s, i == 0 ? "[     0] session STARTING -> CONNECTED: connected\n"
+                                  "  session: link up\n"
+                                  "  > sync /r\n"
+                                  "  > stat /r\n"
+                                  "  > get /r\n"
+                                : "[     0] session SUSPENDED -> CONNECTED: connected\n"
+                                  "  session: link up\n"
+                                  "  > sync /r\n"
+                                  "  > stat /r\n"
+                                  "  > get /r\n");
+        script_down(s);
+        script_forget(s);
+    }
+    script_up(s, SCRIPT_SESSION);
+    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    statted(s, 500);
+    script_answer(s, ZKL_REQ_GET, ZKL_ANSWER_OK);
     script_free(s);
 }
 
@@ -436,6 +467,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queries_are_asked_and_answered),
         cmocka_unit_test(a_query_waits_for_the_link_and_is_asked_again),
+        cmocka_unit_test(queries_go_out_in_their_order),
         cmocka_unit_test(a_write_for_once_is_not_repeated),
         cmocka_unit_test(a_refused_query_says_so_or_goes_out_later),
         cmocka_unit_test(a_watch_is_answered_when_the_node_is_gone),
