@@ -87,7 +87,9 @@ static void read_requests(const struct zkl_core *core, uint64_t *requests)
         [ZKL_REQ_RENEW] = ZKL_METRICS_REQUEST_PARENT,
         [ZKL_REQ_STAT] = ZKL_METRICS_REQUEST_READ,
         [ZKL_REQ_GET] = ZKL_METRICS_REQUEST_READ,
+        [ZKL_REQ_ACL] = ZKL_METRICS_REQUEST_READ,
         [ZKL_REQ_SET] = ZKL_METRICS_REQUEST_WRITE,
+        [ZKL_REQ_PARTS] = ZKL_METRICS_REQUEST_WRITE,
         [ZKL_REQ_SYNC] = ZKL_METRICS_REQUEST_SYNC,
     };
     for (size_t i = 0; i < ZKL_REQUEST_KINDS; i++)

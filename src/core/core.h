@@ -10,6 +10,7 @@
 
 #include "contender.h"
 #include "histogram.h"
+#include "part.h"
 #include "session.h"
 
 /* --- requests to the server --------------------------------------------- */
@@ -38,6 +39,8 @@ enum zkl_request_kind {
      * a barrier */
     ZKL_REQ_CHECK_ALL,
     ZKL_REQ_KEEPALIVE, /* some read, so that the server gets going */
+    ZKL_REQ_ACL,       /* path: its ACL as data, a line "PERMISSIONS SCHEME" for each entry */
+    ZKL_REQ_PARTS,     /* parts, in one transaction; answered by the mtime of the last that sets */
     ZKL_REQUEST_KINDS
 };
 
@@ -64,6 +67,8 @@ struct zkl_request {
     const char *const *checks;
     size_t check_count;
     const char *const *texts;
+    const struct zkl_part *parts;
+    size_t part_count;
     struct zkl_stamp stamp; /* the port must return it with the reply */
 };
 
@@ -79,13 +84,14 @@ struct zkl_reply {
     /* Of a node. */
     int64_t czxid;
     int64_t node_session; /* its owner's; 0: it is not ephemeral */
-    int64_t ctime_ms;     /* since 1970, by the server's clock */
+    int64_t ctime_ms;     /* since 1970, by the server's clock; */
+    int64_t mtime_ms;     /* likewise, of its data */
     int32_t version;
     int32_t aversion;      /* how often its ACL was set */
     int32_t node_children; /* how many */
     int32_t cversion;      /* LIST: how often the node's children changed, */
     int64_t pzxid;         /* and by which transaction last */
-    const char *data;      /* GET, WATCH; NULL: it has none */
+    const char *data;      /* GET, WATCH, ACL; NULL: it has none */
     size_t data_size;
     const char *const *children;
     size_t child_count;
@@ -318,13 +324,15 @@ static inline struct zkl_path zkl_path_of(const char *text)
  * is sent, and sent again if the answer was lost; see query.c. */
 struct zkl_query {
     /* The asker's, unchanged until it is answered: GET, STAT, LIST_LOCK_PATH, SYNC, SET, DELETE,
-     * MAKE as in a request; or WATCH, which is answered by NONODE as soon as path is not the node
+     * MAKE, ACL, PARTS as in a request; or WATCH, which is answered by NONODE as soon as path is not the node
      * with this czxid (0: any) any more. Text is borrowed. */
     enum zkl_request_kind kind;
     const char *path;
     const char *data;
     bool flag;
     int32_t version;
+    const struct zkl_part *parts;
+    size_t part_count;
     int64_t czxid;
     bool once; /* a write that must not be repeated: a lost answer is reported (LINK) */
     /* Called once: with a reply (borrowed), or, if reply is NULL, with ZKL_ECLOSED or ZKL_EAUTH. It

@@ -115,7 +115,8 @@ void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_f
 static bool is_quorum_write(enum zkl_request_kind kind)
 {
     return kind == ZKL_REQ_CREATE || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_CREATE_ALL ||
-           kind == ZKL_REQ_DELETE_ALL || kind == ZKL_REQ_SET || kind == ZKL_REQ_CHECK_ALL;
+           kind == ZKL_REQ_DELETE_ALL || kind == ZKL_REQ_SET || kind == ZKL_REQ_CHECK_ALL ||
+           kind == ZKL_REQ_PARTS;
 }
 
 /* The stamp carries what the answer says of the session; and the object that awaits the answer, if

@@ -29,7 +29,7 @@ static bool is_multi(const struct zkl_request *request)
 {
     enum zkl_request_kind kind = request->kind;
     return kind == ZKL_REQ_CHECK_ALL || kind == ZKL_REQ_CREATE_ALL || kind == ZKL_REQ_DELETE_ALL ||
-           (kind == ZKL_REQ_CREATE && request->check_count > 0);
+           kind == ZKL_REQ_PARTS || (kind == ZKL_REQ_CREATE && request->check_count > 0);
 }
 
 enum zkl_opcode zkl_opcode_choose(const struct zkl_core *core, struct zkl_request *request)

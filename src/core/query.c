@@ -26,8 +26,13 @@ static void unpark(struct zkl_core *core, struct zkl_query *q)
 
 static void send_one(struct zkl_core *core, struct zkl_query *q, enum zkl_request_kind kind)
 {
-    struct zkl_request request = {
-        .kind = kind, .path = q->path, .data = q->data, .flag = q->flag, .version = q->version};
+    struct zkl_request request = {.kind = kind,
+                                  .path = q->path,
+                                  .data = q->data,
+                                  .flag = q->flag,
+                                  .version = q->version,
+                                  .parts = q->parts,
+                                  .part_count = q->part_count};
     zkl_pending_send(core, &q->slot, &request);
 }
 

@@ -62,6 +62,7 @@ void zkl_call_free(struct zkl_call *call)
         free_renewal(call->renewal);
     free(call->results);
     free(call->paths);
+    free(call->stat);
     free(call);
 }
 

@@ -26,6 +26,8 @@ static size_t room_for_all(const char *chroot, const struct zkl_request *request
     size_t room = request->path ? room_for(chroot, request->path) : 0;
     for (size_t i = 0; i < request->check_count; i++)
         room += room_for(chroot, request->checks[i]);
+    for (size_t i = 0; i < request->part_count; i++)
+        room += room_for(chroot, request->parts[i].path);
     return room;
 }
 
@@ -35,7 +37,8 @@ bool zkl_chroot_begin(struct zkl_rooted *rooted, const char *chroot,
     rooted->request = *request;
     rooted->texts = malloc(room_for_all(chroot, request) + 1);
     rooted->checks = calloc(request->check_count + 1, sizeof *rooted->checks);
-    if (!rooted->texts || !rooted->checks) {
+    rooted->parts = calloc(request->part_count + 1, sizeof *rooted->parts);
+    if (!rooted->texts || !rooted->checks || !rooted->parts) {
         zkl_chroot_end(rooted);
         return false;
     }
@@ -49,11 +52,18 @@ bool zkl_chroot_begin(struct zkl_rooted *rooted, const char *chroot,
         at = put(at, chroot, request->checks[i]);
     }
     rooted->request.checks = rooted->checks;
+    for (size_t i = 0; i < request->part_count; i++) {
+        rooted->parts[i] = request->parts[i];
+        rooted->parts[i].path = at;
+        at = put(at, chroot, request->parts[i].path);
+    }
+    rooted->request.parts = rooted->parts;
     return true;
 }
 
 void zkl_chroot_end(struct zkl_rooted *rooted)
 {
+    free(rooted->parts);
     free(rooted->checks);
     free(rooted->texts);
 }

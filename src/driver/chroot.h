@@ -12,6 +12,7 @@
 struct zkl_rooted {
     struct zkl_request request; /* good until zkl_chroot_end, as is what it was made of */
     const char **checks;
+    struct zkl_part *parts;
     char *texts;
 };
 

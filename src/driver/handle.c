@@ -62,6 +62,7 @@ static void copy_stat(struct zkl_reply *reply, const struct Stat *stat)
     reply->czxid = stat->czxid;
     reply->node_session = stat->ephemeralOwner;
     reply->ctime_ms = stat->ctime;
+    reply->mtime_ms = stat->mtime;
     reply->version = stat->version;
     reply->aversion = stat->aversion;
     reply->node_children = stat->numChildren;
@@ -105,6 +106,24 @@ static void on_data(int rc, const char *value, int length, const struct Stat *st
     zkl_call_leave(zkl_call_enter(data), &reply);
 }
 
+/* Not the identities, of which digests are as good as passwords to whoever guesses. */
+static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
+{
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
+    char *text = NULL;
+    FILE *to = rc == ZOK ? open_memstream(&text, &reply.data_size) : NULL;
+    for (int i = 0; to && i < acl->count; i++)
+        fprintf(to, "%d %s\n", acl->data[i].perms, acl->data[i].id.scheme);
+    bool failed = to && fclose(to) != 0;
+    if (rc == ZOK && (!to || failed))
+        reply.answer = ZKL_ANSWER_NOMEM;
+    else if (rc == ZOK)
+        copy_stat(&reply, stat);
+    reply.data = text;
+    zkl_call_leave(zkl_call_enter(data), &reply);
+    free(text);
+}
+
 static void on_children(int rc, const struct String_vector *strings, const struct Stat *stat,
                         const void *data)
 {
@@ -134,6 +153,8 @@ static void on_transaction(int rc, const void *data)
         for (size_t i = 0; i < call->result_count; i++)
             names[i] = last_component(call->paths + i * call->path_room);
     }
+    if (rc == ZOK && call->stat)
+        copy_stat(&reply, call->stat);
     /* The operations before the one that failed have error 0. */
     while (rc != ZOK && reply.failed_check < call->result_count &&
            call->results[reply.failed_check].err == 0)
@@ -606,6 +627,40 @@ static int send_delete_all(struct zkl_call *call, const struct zkl_request *r)
     return send_transaction(call, ops, r->check_count);
 }
 
+static void part_op(struct zkl_call *call, const struct zkl_part *part, zoo_op_t *op)
+{
+    const char *data = part->data ? part->data : "";
+    int length = (int)strlen(data);
+    switch (part->what) {
+    case ZKL_PART_CHECK:
+        zoo_check_op_init(op, part->path, part->version);
+        break;
+    case ZKL_PART_MAKE:
+        zoo_create_op_init(op, part->path, data, length, zkl_handle_acl(call->handle->driver), 0,
+                           NULL, 0);
+        break;
+    case ZKL_PART_SET:
+        zoo_set_op_init(op, part->path, data, length, part->version, call->stat);
+        break;
+    case ZKL_PART_DELETE:
+        zoo_delete_op_init(op, part->path, part->version);
+        break;
+    }
+}
+
+static int send_parts(struct zkl_call *call, const struct zkl_request *r)
+{
+    zoo_op_t *ops = calloc(r->part_count, sizeof *ops);
+    call->results = calloc(r->part_count, sizeof *call->results);
+    call->stat = calloc(1, sizeof *call->stat);
+    for (size_t i = 0; ops && call->stat && i < r->part_count; i++)
+        part_op(call, &r->parts[i], &ops[i]);
+    if (call->stat)
+        return send_transaction(call, ops, r->part_count);
+    free(ops);
+    return ZSYSTEMERROR;
+}
+
 static int send_heartbeat(struct zkl_call *call, const struct zkl_request *r)
 {
     return send_transaction(call, check_ops(call, r), r->check_count);
@@ -677,6 +732,10 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
         return send_heartbeat(call, r);
     case ZKL_REQ_RENEW:
         return zkl_renew_start(call, r->path);
+    case ZKL_REQ_ACL:
+        return zoo_aget_acl(h->zh, r->path, on_acl, call);
+    case ZKL_REQ_PARTS:
+        return send_parts(call, r);
     case ZKL_REQUEST_KINDS:
         break;
     }

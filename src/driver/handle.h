@@ -70,6 +70,8 @@ struct zkl_call {
     size_t result_count;
     char *paths;      /* that it makes: room for result_count of them; NULL: it makes none */
     size_t path_room; /* for each, bytes */
+    /* of a transaction that is no lock's: what its last SET answers; or NULL */
+    struct Stat *stat;
     struct zkl_renewal *renewal;
     struct zkl_stamp stamp; /* the request's */
 };

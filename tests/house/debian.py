@@ -26,6 +26,9 @@ def mapped():
     for node, release, body in re.findall(r'(\w+_([\d.]+))\s*\{(.*?)\}', text, re.DOTALL):
         for name in [node, *re.findall(r'(\w+)\s*;', body.partition('local:')[0].partition('global:')[2])]:
             wanted[f'{name}@{node}'] = f'{release}.0~'
+    private = read(ROOT / 'src/private.map').partition('global:')[2]  # for zklock, which depends on the very same version
+    for name in ['ZKLOCK_PRIVATE', *re.findall(r'(\w+)\s*;', private)]:
+        wanted[f'{name}@ZKLOCK_PRIVATE'] = '1.0.0~'
     return wanted
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""exports.py SHARED STATIC MAP VERSION HEADER...: the library exports what the headers declare, no more and no less.
+"""exports.py SHARED STATIC MAP PRIVATE-MAP VERSION HEADER...: the library exports what the headers declare, no more and no less.
 
 Goal: nobody can come to depend on an internal name, and no promised name is missing. Method: three
 lists are compared: the functions declared with ZKL_API, the version map, and the dynamic symbols of
@@ -25,7 +25,7 @@ def compare(problems, one, ones, other, others):
 
 
 def main():
-    library, archive, version_map, version, *headers = sys.argv[1:]
+    library, archive, version_map, private_map, version, *headers = sys.argv[1:]
     wanted = 'libzklock.so.' + version.partition('.')[0]
     problems = []
 
@@ -33,7 +33,7 @@ def main():
     for header in headers:
         declared |= set(re.findall(r'^ZKL_API[^;(]*?\b(\w+)\s*\(', without_comments(header), re.MULTILINE))
 
-    mapped, nodes = set(), set()
+    mapped, nodes = set(), {'ZKLOCK_PRIVATE'}
     for node, body in re.findall(r'([\w.]+)\s*\{(.*?)\}', without_comments(version_map), re.DOTALL):
         nodes.add(node)
         for name in re.findall(r'([\w*]+)\s*;', body.partition('local:')[0].partition('global:')[2]):
@@ -43,10 +43,14 @@ def main():
                 problems.append(f'the map exports the pattern {name}')
             mapped.add(name)
 
-    exported = set()
+    private = set(re.findall(r'(\w+)\s*;', without_comments(private_map).partition('global:')[2]))
+    exported, for_the_command = set(), set()
     for line in run('nm', '-D', '--defined-only', library).splitlines():
         name, _, version = line.split()[-1].partition('@')
         if name in nodes:
+            continue
+        if version.lstrip('@') == 'ZKLOCK_PRIVATE':
+            for_the_command.add(name)
             continue
         exported.add(name)
         if version.lstrip('@') not in nodes:
@@ -56,6 +60,8 @@ def main():
         problems.append('no function is declared with ZKL_API')
     compare(problems, 'the headers', declared, 'the map', mapped)
     compare(problems, 'the headers', declared, 'the library', exported)
+
+    compare(problems, 'the private map', private, 'the library', for_the_command)
 
     dynamic = run('readelf', '-W', '-d', library)
     soname = re.search(r'\(SONAME\).*\[(.*)\]', dynamic)

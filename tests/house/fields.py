@@ -20,7 +20,8 @@ MEMBER = re.compile(r'(?:->|\.)(\w*) (0x\w+)(?: \w+)?$')
 STATEMENTS = ('CompoundStmt', 'IfStmt', 'ForStmt', 'WhileStmt', 'DoStmt', 'CaseStmt', 'DefaultStmt')
 
 # Read by nobody who names them, and why that is right.
-EXEMPT = {}
+EXEMPT = {('zkl_errand', name): 'the command reads it'
+          for name in ('answer', 'blamed', 'created', 'mtime_ms', 'number', 'size', 'version')}
 
 
 class Looked:

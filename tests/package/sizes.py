@@ -38,7 +38,7 @@ def add_later_fields(include):
 
 def build_library(include, output):
     files = [f for folder in ('core', 'api', 'driver', 'secret') for f in (source / 'src' / folder).glob('*.c')]
-    run([*compiler, *FLAGS, '-shared', '-fPIC', '-I', source / 'src', '-I', include, '-I', library.parent.parent / 'include', '-o', output, *files, f'-Wl,--version-script={source}/src/libzklock.map', '-lzookeeper_mt'])
+    run([*compiler, *FLAGS, '-shared', '-fPIC', '-I', source / 'src', '-I', include, '-I', library.parent.parent / 'include', '-o', output, *files, f'-Wl,--version-script={source}/src/libzklock.map', f'-Wl,--version-script={source}/src/private.map', '-lzookeeper_mt'])
 
 
 def build_program(include, output, *flags):

@@ -42,6 +42,8 @@ static void serve_one(struct script *s, enum zkl_request_kind kind, bool busy)
     case ZKL_REQ_RENEW:
     case ZKL_REQ_CHECK_ALL:
     case ZKL_REQ_KEEPALIVE:
+    case ZKL_REQ_ACL:
+    case ZKL_REQ_PARTS:
     case ZKL_REQUEST_KINDS:
         script_answer(s, kind, ZKL_ANSWER_OK);
         break;
