@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask.h"
 #include "connect.h"
 #include "describe.h"
 #include "look.h"
-#include "raw.h"
 #include "say.h"
 
 enum { SERVERS_MAX = 32, SERVER_MS = 5000, TOLD_MAX = 5 /* nodes of one server */ };
@@ -28,7 +28,6 @@ struct node {
 struct server {
     char name[SERVER_NAME_SIZE], servers[2 * SERVER_NAME_SIZE]; /* with the chroot */
     struct zkl_client *client;                                  /* NULL: it takes no session */
-    struct raw *raw;                                            /* opened at need */
     struct look look;
     struct node *nodes; /* all contenders, sorted by path */
     size_t count;
@@ -62,7 +61,6 @@ int compare_open(struct compare *compare, struct settings *settings)
 {
     struct tool_options options;
     int rc = tool_options(&options, settings);
-    compare->settings = settings;
     compare->servers = calloc(SERVERS_MAX, sizeof *compare->servers);
     if (rc == 0 && !compare->servers)
         rc = fail(EXIT_SYSTEM, "out of memory");
@@ -79,7 +77,6 @@ void compare_close(struct compare *compare)
     for (int i = 0; i < compare->count; i++) {
         free(compare->servers[i].nodes);
         look_free(&compare->servers[i].look);
-        raw_close(compare->servers[i].raw);
         if (compare->servers[i].client)
             tool_disconnect(compare->servers[i].client);
     }
@@ -133,22 +130,11 @@ static bool shows(const struct server *server, const struct node *node)
 
 /* --- asking again ------------------------------------------------------- */
 
-/* The same settings, for this server alone. */
-static void open_raw(const struct compare *compare, struct server *server)
-{
-    struct settings one = *compare->settings;
-    one.text[SETTING_SERVERS] = server->servers;
-    one.addresses = NULL;
-    if (raw_open(&server->raw, &one, SERVER_MS, -1) != 0)
-        server->code = ZKL_EDISCONNECTED;
-    settings_forget_addresses(&one);
-}
-
 static void tell(const struct comparison *c, const struct server *server, const struct node *node,
-                 enum raw_judgement judged)
+                 enum ask_judgement judged)
 {
     char owner[DESCRIBE_SIZE], text[4 * DESCRIBE_SIZE];
-    bool is_ghost = judged == RAW_GHOST;
+    bool is_ghost = judged == ASK_GHOST;
     snprintf(
         text, sizeof text,
         "%s %s the node %s of %s, which the leader %s: %s; stop %s, remove its data (version-2 "
@@ -165,16 +151,15 @@ static void tell(const struct comparison *c, const struct server *server, const 
 static void judge(const struct comparison *c, struct server *server, const struct node *node)
 {
     char text[SERVER_NAME_SIZE + 64];
-    if (server->code == 0 && !server->raw)
-        open_raw(c->compare, server);
+    const struct asker asker = {.client = server->client, .stop = -1};
     if (server->code != 0 || server->told > TOLD_MAX)
         return;
-    enum raw_judgement judged = raw_judge(server->raw, node->entry->node_path);
-    if (judged == RAW_UNDECIDED) {
+    enum ask_judgement judged = ask_judge(&asker, node->entry->node_path);
+    if (judged == ASK_UNDECIDED) {
         server->code = ZKL_EDISCONNECTED;
-    } else if (judged != RAW_AGREES && server->told++ < TOLD_MAX) {
+    } else if (judged != ASK_AGREES && server->told++ < TOLD_MAX) {
         tell(c, server, node, judged);
-    } else if (judged != RAW_AGREES) {
+    } else if (judged != ASK_AGREES) {
         snprintf(text, sizeof text, "%s differs in more nodes than these", server->name);
         c->tell(c->arg, false, text);
     }

@@ -8,9 +8,8 @@
 #include "settings.h"
 
 /* Zero it, then open: a session at each server of the list, of the complete settings, that lets one
- * in. The settings must last. */
+ * in. */
 struct compare {
-    struct settings *settings;
     struct server *servers;
     int count;
 };

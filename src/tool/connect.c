@@ -2,7 +2,7 @@
  *
  * A connected client, with the settings. The credential comes from a file or the environment, is
  * never in argv, and this file wipes it after use. The subcommand owns the client. One thread. The
- * subcommands and raw.c call it. */
+ * subcommands and compare.c call it. */
 #include "connect.h"
 
 #include <stdio.h>

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "ask.h"
 #include "compare.h"
 #include "connect.h"
 #include "cycles.h"
@@ -20,7 +21,6 @@
 #include "make/make.h"
 #include "owned.h"
 #include "peers.h"
-#include "raw.h"
 #include "say.h"
 #include "screen.h"
 #include "describe.h"
@@ -55,7 +55,7 @@ struct doctor {
     struct settings settings;
     const char *path;
     struct zkl_client *client;
-    struct raw *raw;
+    struct asker asker;
     struct compare compare;
     struct look look;
     struct sheet sheet;
@@ -114,15 +114,20 @@ static void check_node(struct doctor *d, const struct seen *seen, const struct z
               e->node_path);
 }
 
+static bool is_no_answer(enum zkl_errand_answer answer)
+{
+    return answer != ZKL_ERRAND_OK && answer != ZKL_ERRAND_NO_NODE && answer != ZKL_ERRAND_DENIED;
+}
+
 /* Waiting is watching, for which Curator and Kazoo read the node before theirs. */
 static void check_node_acl(struct doctor *d, const struct seen *seen, const struct zkl_entry *e,
-                           const struct raw_rights *lock)
+                           const struct ask_rights *lock)
 {
-    struct raw_rights rights;
-    enum raw_answer answer = raw_rights(d->raw, e->node_path, &rights);
-    d->failed |= answer == RAW_FAILED;
-    bool unreadable = answer == RAW_OK && lock->all_read && !rights.all_read;
-    if (answer == RAW_DENIED || unreadable)
+    struct ask_rights rights;
+    enum zkl_errand_answer answer = ask_rights(&d->asker, e->node_path, &rights);
+    d->failed |= is_no_answer(answer);
+    bool unreadable = answer == ZKL_ERRAND_OK && lock->all_read && !rights.all_read;
+    if (answer == ZKL_ERRAND_DENIED || unreadable)
         found(d,
               "not all clients that may queue can read %s: Curator and Kazoo fail when they must "
               "wait for it",
@@ -134,9 +139,9 @@ static void check_node_acl(struct doctor *d, const struct seen *seen, const stru
 static void check_numbers(struct doctor *d, const char *path)
 {
     uint32_t created;
-    enum raw_answer answer = raw_created(d->raw, path, &created);
-    d->failed |= answer == RAW_FAILED;
-    if (answer != RAW_OK || created < NUMBERS_NEAR)
+    enum zkl_errand_answer answer = ask_created(&d->asker, path, &created);
+    d->failed |= is_no_answer(answer);
+    if (answer != ZKL_ERRAND_OK || created < NUMBERS_NEAR)
         return;
     if (created >= NUMBERS_END)
         found(d,
@@ -152,14 +157,14 @@ static void check_numbers(struct doctor *d, const char *path)
 }
 
 /* The lock's own ACL, as far as it can be read. */
-static struct raw_rights check_acl(struct doctor *d, const char *path)
+static struct ask_rights check_acl(struct doctor *d, const char *path)
 {
-    struct raw_rights rights;
-    enum raw_answer answer = raw_rights(d->raw, path, &rights);
-    d->failed |= answer == RAW_FAILED;
-    if (answer == RAW_DENIED)
+    struct ask_rights rights;
+    enum zkl_errand_answer answer = ask_rights(&d->asker, path, &rights);
+    d->failed |= is_no_answer(answer);
+    if (answer == ZKL_ERRAND_DENIED)
         found(d, "the ACL of %s cannot be read with this credential", path);
-    if (answer != RAW_OK)
+    if (answer != ZKL_ERRAND_OK)
         return rights;
     if (!rights.one_can_lock)
         found(d,
@@ -174,14 +179,14 @@ static struct raw_rights check_acl(struct doctor *d, const char *path)
     return rights;
 }
 
-static void check_root(struct doctor *d, const char *path, struct raw_rights *rights)
+static void check_root(struct doctor *d, const char *path, struct ask_rights *rights)
 {
     *rights = check_acl(d, path);
     check_numbers(d, path);
 }
 
 /* A semaphore queues below "locks"; "leases" needs no order. */
-static void check_semaphore(struct doctor *d, const struct seen *seen, struct raw_rights *rights)
+static void check_semaphore(struct doctor *d, const struct seen *seen, struct ask_rights *rights)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/locks", seen->path);
@@ -231,7 +236,7 @@ static void check_unknown(struct doctor *d, const struct seen *seen)
 
 static void check_lock(struct doctor *d, const struct seen *seen)
 {
-    struct raw_rights rights;
+    struct ask_rights rights;
     const struct zkl_inspection *inside = seen->inside;
     if (!inside) {
         check_unknown(d, seen);
@@ -404,17 +409,13 @@ static int run(int argc, char **argv)
     struct args args = {.command = "doctor", .known = known, .take = take, .arg = &d};
     int rc = args_parse_one(&args, argc, argv, "one PATH", &d.path);
     if (rc == 0)
-        rc = raw_check(&d.settings);
-    if (rc == 0)
         rc = tool_connect(&d.client, &d.settings, CONNECT_MS, NULL);
-    if (rc == 0)
-        rc = raw_open(&d.raw, &d.settings, CONNECT_MS, -1);
+    d.asker = (struct asker){.client = d.client, .stop = -1};
     if (rc == 0)
         rc = compare_open(&d.compare, &d.settings);
     if (rc == 0)
         rc = with_connections(&d);
     compare_close(&d.compare);
-    raw_close(d.raw);
     if (d.client)
         tool_disconnect(d.client);
     settings_fini(&d.settings);

@@ -2,7 +2,7 @@
  *
  * zklock forget: removes the record of the last run of a command, so that the next zklock run
  * --not-within runs immediately.
- * One thread; main.c calls it. It owns its connection for the length of the command. */
+ * One thread; main.c calls it. It owns its client for the length of the command. */
 #include "forget.h"
 
 #include <zklock/zklock.h>
@@ -34,37 +34,29 @@ static int take(void *arg, int code, const char *value)
     return settings_take(arg, code, value);
 }
 
-/* The library's client judges the path and the credential. */
-static int check(struct settings *settings, const char *path)
+/* A mutex judges the path. */
+static int forget(struct zkl_client *client, const char *path)
 {
-    struct zkl_client *client = NULL;
+    const struct asker asker = {.client = client, .stop = -1};
     struct zkl_mutex *mutex = NULL;
-    int rc = tool_connect(&client, settings, CONNECT_MS, NULL);
-    if (rc != 0)
-        return rc;
     int code = zkl_mutex_new(&mutex, client, path, NULL);
-    rc = code == 0 ? 0 : fail_code(code);
     zkl_mutex_free(mutex);
-    tool_disconnect(client);
-    return rc;
+    return code == 0 ? record_forget(&asker, path) : fail_code(code);
 }
 
 static int run(int argc, char **argv)
 {
     struct settings settings = {0};
     const char *path;
-    struct raw *raw = NULL;
+    struct zkl_client *client = NULL;
     struct args args = {.command = "forget", .known = known, .take = take, .arg = &settings};
     int rc = args_parse_one(&args, argc, argv, "one PATH", &path);
     if (rc == 0)
-        rc = raw_check(&settings);
+        rc = tool_connect(&client, &settings, CONNECT_MS, NULL);
     if (rc == 0)
-        rc = check(&settings, path);
-    if (rc == 0)
-        rc = raw_open(&raw, &settings, CONNECT_MS, -1);
-    if (rc == 0)
-        rc = record_forget(raw, path);
-    raw_close(raw);
+        rc = forget(client, path);
+    if (client)
+        tool_disconnect(client);
     settings_fini(&settings);
     return rc;
 }

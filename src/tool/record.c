@@ -3,7 +3,7 @@
  * The node with the record of the last run, beside the lock's path: read, written in one
  * transaction with a check of the lock's node, removed. Place and text are in docs/wire-format.md,
  * "The last run"; last_run.c makes the decisions that follow from it. One thread; run, forget and
- * status call it, with a connection of raw.c. */
+ * status call it. */
 #include "record.h"
 
 #include <inttypes.h>
@@ -13,38 +13,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <zklock/guard.h>
-
 #include "clock.h"
 #include "connect.h"
 #include "say.h"
 #include "describe.h"
 
-enum { AGAIN_MS = 10, END_MS = 5000 };
+enum { AGAIN_MS = 10, END_MS = 5000, PLACE_SIZE = 1024 };
 
-/* The node's place, as raw's connection names it. */
 struct place {
-    char *node;
-    char *now; /* a child of it, there for the length of a transaction */
+    char node[PLACE_SIZE];
+    char now[PLACE_SIZE]; /* a child of it, there for the length of a transaction */
 };
 
-static void place_fini(struct place *place)
+static struct place place_of(const char *path)
 {
-    free(place->node);
-    free(place->now);
-}
-
-static int place_init(struct place *place, const struct raw *raw, const char *path)
-{
-    char text[ZKL_GUARD_PATH_SIZE];
-    snprintf(text, sizeof text, "%s" LAST_RUN_SUFFIX, path);
-    place->node = raw_path(raw, text);
-    snprintf(text, sizeof text, "%s" LAST_RUN_SUFFIX "/now", path);
-    place->now = raw_path(raw, text);
-    if (place->node && place->now)
-        return 0;
-    place_fini(place);
-    return fail(EXIT_SYSTEM, "out of memory");
+    struct place place;
+    snprintf(place.node, sizeof place.node, "%s" LAST_RUN_SUFFIX, path);
+    snprintf(place.now, sizeof place.now, "%s" LAST_RUN_SUFFIX "/now", path);
+    return place;
 }
 
 static int fail_denied(const struct place *place)
@@ -55,32 +41,47 @@ static int fail_denied(const struct place *place)
                 place->node);
 }
 
-static int fail_node(const struct place *place, int code)
+/* Another answer than those that mean something here. */
+static int fail_answer(const struct place *place, const struct zkl_errand *e)
 {
-    return code == ZNOAUTH ? fail_denied(place)
-                           : fail(EXIT_NO_SERVER, "%s: %s", place->node, raw_error(code));
+    if (e->answer == ZKL_ERRAND_DENIED)
+        return fail_denied(place);
+    if (e->answer == ZKL_ERRAND_LOST)
+        return fail(EXIT_NO_SERVER, "%s: no server answered in time", place->node);
+    return fail(EXIT_NO_SERVER, "%s: ZooKeeper returned %d", place->node, e->number);
 }
 
 /* What stands there. */
 struct sight {
+    struct zkl_errand e;
     struct last_run last;
     char text[LAST_RUN_TEXT]; /* with a final NUL */
-    struct Stat stat;
+    bool is_foreign;
     int64_t now_ms; /* by the ensemble, just before */
 };
 
-/* ZooKeeper's code. ZBADARGUMENTS: the node is not ours. */
-static int read_node(struct raw *raw, const char *node, struct sight *sight)
+static struct zkl_errand reading(const char *node, struct sight *sight)
 {
-    size_t length = sizeof sight->text - 1;
-    int rc = raw_get(raw, node, sight->text, &length, &sight->stat);
-    if (rc != ZOK)
-        return rc;
-    if (length >= sizeof sight->text)
-        return ZBADARGUMENTS;
-    sight->text[length] = '\0';
-    return last_run_read(&sight->last, sight->text, length, sight->stat.mtime) ? ZOK
-                                                                               : ZBADARGUMENTS;
+    return (struct zkl_errand){
+        .kind = ZKL_ERRAND_GET, .path = node, .data = sight->text, .room = sizeof sight->text};
+}
+
+static enum zkl_errand_answer take(struct sight *sight, const struct zkl_errand *e)
+{
+    bool is_read = e->kind == ZKL_ERRAND_GET && e->answer == ZKL_ERRAND_OK;
+    sight->e = *e;
+    sight->is_foreign =
+        is_read && (e->size >= sizeof sight->text ||
+                    !last_run_read(&sight->last, sight->text, e->size, e->mtime_ms));
+    return e->answer;
+}
+
+static enum zkl_errand_answer read_node(const struct asker *asker, const char *node,
+                                        struct sight *sight)
+{
+    struct zkl_errand e = reading(node, sight);
+    ask(asker, &e, 1);
+    return take(sight, &e);
 }
 
 static int fail_foreign(const struct place *place)
@@ -91,28 +92,29 @@ static int fail_foreign(const struct place *place)
                 place->node);
 }
 
-/* The time by the ensemble: one transaction makes, writes and deletes a node, and the answer to the
- * write has the time. No client sees that node, and no node is touched that a client watches or
- * reads. As it is a write, a later read over this connection is not older. ZNONODE: there is no
- * record. */
-static int ask_time(struct raw *raw, const struct place *place, int64_t *now_ms)
+static struct zkl_errand write_all(const struct asker *asker, const struct zkl_part *parts,
+                                   size_t count)
 {
-    struct zoo_op ops[3];
-    struct Stat stat = {0};
-    int blamed;
-    zoo_create_op_init(&ops[0], place->now, "", 0, raw_acl(raw), 0, NULL, 0);
-    zoo_set_op_init(&ops[1], place->now, "", 0, -1, &stat);
-    zoo_delete_op_init(&ops[2], place->now, -1);
-    int rc = raw_multi(raw, 3, ops, &blamed);
-    *now_ms = stat.mtime;
-    return rc;
+    struct zkl_errand e = {.kind = ZKL_ERRAND_PARTS, .parts = parts, .part_count = count};
+    ask(asker, &e, 1);
+    return e;
 }
 
-/* Both. */
-static int look(struct raw *raw, const struct place *place, struct sight *sight)
+/* With the time by the ensemble: one transaction makes, writes and deletes a node, and the answer
+ * to the write has the time. No client sees that node, and no node is touched that a client watches
+ * or reads. As it is a write, the read behind it, over the same link, is not older. NO_NODE: there
+ * is no record. */
+static enum zkl_errand_answer look(const struct asker *asker, const struct place *place,
+                                   struct sight *sight)
 {
-    int rc = ask_time(raw, place, &sight->now_ms);
-    return rc == ZOK ? read_node(raw, place->node, sight) : rc;
+    const struct zkl_part parts[] = {{ZKL_PART_MAKE, place->now, "", -1},
+                                     {ZKL_PART_SET, place->now, "", -1},
+                                     {ZKL_PART_DELETE, place->now, NULL, -1}};
+    struct zkl_errand e[] = {{.kind = ZKL_ERRAND_PARTS, .parts = parts, .part_count = 3},
+                             reading(place->node, sight)};
+    ask(asker, e, 2);
+    sight->now_ms = e[0].mtime_ms;
+    return take(sight, e[0].answer == ZKL_ERRAND_OK ? &e[1] : &e[0]);
 }
 
 /* --- the beginning ------------------------------------------------------- */
@@ -142,27 +144,33 @@ static int judge(const struct record *r, const struct last_run *last, int64_t no
 }
 
 /* The same transaction checks that the lock is held. version -1: it makes the node. */
-static int write_begin(struct record *r, const struct place *place, int32_t version)
+static int write_begin(struct record *r, const struct asker *asker, const struct place *place,
+                       int32_t version)
 {
-    struct zkl_guard guard;
-    struct zoo_op ops[RAW_OPS];
-    struct Stat stat = {0};
-    int count = zkl_guard_multi(&guard, 1, r->claim->multi, 0, NULL, ops), blamed;
-    if (count < 0)
-        return count == ZKL_ELOST ? AGAIN : fail_code(count); /* the window may open again */
+    char held[PLACE_SIZE];
+    int code = zkl_multi_check(r->claim->multi, 0);
+    if (code == ZKL_ELOST || code == ZKL_EDOUBT)
+        return AGAIN; /* the window may open again */
+    if (code == 0 && (code = zkl_multi_node_path(r->claim->multi, 0, held, sizeof held)) > 0)
+        code = 0;
+    if (code != 0)
+        return fail_code(code);
+    struct zkl_part parts[3] = {{ZKL_PART_CHECK, held, NULL, -1}};
+    size_t count = 1;
     if (version < 0)
-        zoo_create_op_init(&ops[count++], place->node, "", 0, raw_acl(r->raw), 0, NULL, 0);
-    zoo_set_op_init(&ops[count++], place->node, r->text, (int)strlen(r->text),
-                    version < 0 ? 0 : version, &stat);
+        parts[count++] = (struct zkl_part){ZKL_PART_MAKE, place->node, "", -1};
+    parts[count++] =
+        (struct zkl_part){ZKL_PART_SET, place->node, r->text, version < 0 ? 0 : version};
     r->sent = true;
-    int rc = raw_multi(r->raw, count, ops, &blamed);
-    if (rc == ZNONODE && blamed == 0)
+    struct zkl_errand e = write_all(asker, parts, count);
+    if (e.answer == ZKL_ERRAND_NO_NODE && e.blamed == 0)
         return fail(EXIT_LOST, "the lock was lost before the command began");
-    if (rc == ZNONODE || rc == ZNODEEXISTS || rc == ZBADVERSION || rc == ZCONNECTIONLOSS)
+    if (e.answer == ZKL_ERRAND_NO_NODE || e.answer == ZKL_ERRAND_EXISTS ||
+        e.answer == ZKL_ERRAND_BAD_VERSION || e.answer == ZKL_ERRAND_LOST)
         return AGAIN;
-    if (rc != ZOK)
-        return fail_node(place, rc);
-    r->run.begun_ms = stat.mtime;
+    if (e.answer != ZKL_ERRAND_OK)
+        return fail_answer(place, &e);
+    r->run.begun_ms = e.mtime_ms;
     return 0;
 }
 
@@ -174,52 +182,30 @@ static void keep_former(struct record *r, const struct sight *seen)
 }
 
 /* A lost answer is resolved here: the record may be our own beginning. */
-static int try_begin_at(struct record *r, const struct place *place)
+static int try_begin(struct record *r, const struct asker *asker)
 {
+    const struct place place = place_of(r->claim->options.paths[0]);
     struct sight seen;
-    int rc = look(r->raw, place, &seen);
-    if (rc == ZNONODE)
-        return write_begin(r, place, -1);
-    if (rc == ZNODEEXISTS)
-        return fail(EXIT_CONFIG, "%s exists: delete it", place->now);
-    if (rc == ZCONNECTIONLOSS)
+    enum zkl_errand_answer answer = look(asker, &place, &seen);
+    if (answer == ZKL_ERRAND_NO_NODE)
+        return write_begin(r, asker, &place, -1);
+    if (answer == ZKL_ERRAND_EXISTS)
+        return fail(EXIT_CONFIG, "%s exists: delete it", place.now);
+    if (answer == ZKL_ERRAND_LOST)
         return AGAIN;
-    if (rc == ZBADARGUMENTS)
-        return fail_foreign(place);
-    if (rc != ZOK)
-        return fail_node(place, rc);
+    if (seen.is_foreign)
+        return fail_foreign(&place);
+    if (answer != ZKL_ERRAND_OK)
+        return fail_answer(&place, &seen.e);
     if (strcmp(seen.text, r->text) == 0) {
-        r->run.begun_ms = seen.stat.mtime;
+        r->run.begun_ms = seen.e.mtime_ms;
         return 0;
     }
-    rc = judge(r, &seen.last, seen.now_ms);
+    int rc = judge(r, &seen.last, seen.now_ms);
     if (rc != 0)
         return rc;
     keep_former(r, &seen);
-    return write_begin(r, place, seen.stat.version);
-}
-
-/* Opens a useless connection anew. */
-static int open_anew(struct record *r, int ms, int stop)
-{
-    if (r->raw && raw_is_open(r->raw))
-        return 0;
-    raw_close(r->raw);
-    r->raw = NULL;
-    return raw_open(&r->raw, r->settings, ms, stop);
-}
-
-static int try_begin(struct record *r)
-{
-    struct place place;
-    int rc = open_anew(r, CONNECT_MS, r->stop);
-    if (rc == 0)
-        rc = place_init(&place, r->raw, r->claim->options.paths[0]);
-    if (rc != 0)
-        return rc;
-    rc = try_begin_at(r, &place);
-    place_fini(&place);
-    return rc;
+    return write_begin(r, asker, &place, seen.e.version);
 }
 
 static void describe(struct record *r)
@@ -239,9 +225,10 @@ static bool is_stopped(const struct record *r)
 static int begin(struct record *r)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(r->claim);
+    const struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = r->stop};
     int rc;
     /* Look for a beginning that may have been recorded as long as the lock can last. */
-    while (((rc = try_begin(r)) == AGAIN || (rc == EXIT_NO_SERVER && r->sent)) && !is_stopped(r)) {
+    while ((rc = try_begin(r, &asker)) == AGAIN && !is_stopped(r)) {
         if (atomic_load(&r->claim->lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
         if (zkl_now_ns() >= until)
@@ -258,8 +245,6 @@ int record_begin(struct record *r)
     int rc = begin(r);
     r->begun_ns = boot_ns();
     r->written = rc == 0;
-    raw_close(r->raw); /* a run may be long */
-    r->raw = NULL;
     if (rc != 0 && rc != RECORD_EARLY && r->sent)
         record_end(r, RUN_NOT_STARTED, 0);
     return rc;
@@ -269,83 +254,67 @@ int record_begin(struct record *r)
 
 /* The record decides, and not the lock: as long as our beginning is in it no other run has begun
  * since, so a run whose lock was lost has an end too. */
-static int try_end(struct record *r, const struct place *place)
+static int try_end(struct record *r, const struct asker *asker)
 {
+    const struct place place = place_of(r->claim->options.paths[0]);
     struct sight seen;
-    struct zoo_op op;
     char end[LAST_RUN_TEXT];
-    int blamed, rc = look(r->raw, place, &seen);
-    if (rc == ZNONODE) /* forgotten, as was asked for */
+    enum zkl_errand_answer answer = look(asker, &place, &seen);
+    if (answer == ZKL_ERRAND_NO_NODE) /* forgotten, as was asked for */
         return 0;
-    if (rc == ZCONNECTIONLOSS)
+    if (answer == ZKL_ERRAND_LOST)
         return AGAIN;
-    bool ours = rc == ZOK && strcmp(seen.text, r->text) == 0;
+    if (answer != ZKL_ERRAND_OK)
+        return fail_answer(&place, &seen.e);
+    bool ours = !seen.is_foreign && strcmp(seen.text, r->text) == 0;
     if (ours)
-        r->run.begun_ms = seen.stat.mtime;
+        r->run.begun_ms = seen.e.mtime_ms;
     if (r->run.end == RUN_NOT_STARTED && r->former[0])
         strcpy(end, r->former);
     else
         last_run_write(&r->run, end);
-    if (rc == ZOK && strcmp(seen.text, end) == 0)
+    if (!seen.is_foreign && strcmp(seen.text, end) == 0)
         return 0; /* the answer was lost */
-    if (rc == ZBADARGUMENTS || (rc == ZOK && !ours))
+    if (!ours)
         return r->written ? fail(EXIT_CONFLICT, "another client changed %s while the command ran",
-                                 place->node)
+                                 place.node)
                           : 0;
-    if (rc != ZOK)
-        return fail_node(place, rc);
-    zoo_set_op_init(&op, place->node, end, (int)strlen(end), seen.stat.version, NULL);
-    rc = raw_multi(r->raw, 1, &op, &blamed);
-    if (rc == ZBADVERSION || rc == ZNONODE || rc == ZCONNECTIONLOSS)
+    const struct zkl_part set = {ZKL_PART_SET, place.node, end, seen.e.version};
+    struct zkl_errand e = write_all(asker, &set, 1);
+    if (e.answer == ZKL_ERRAND_BAD_VERSION || e.answer == ZKL_ERRAND_NO_NODE ||
+        e.answer == ZKL_ERRAND_LOST)
         return AGAIN;
-    return rc == ZOK ? 0 : fail_node(place, rc);
-}
-
-static int write_end(struct record *r)
-{
-    struct place place;
-    int rc = open_anew(r, END_MS, -1);
-    if (rc == 0)
-        rc = place_init(&place, r->raw, r->claim->options.paths[0]);
-    if (rc != 0)
-        return rc;
-    rc = try_end(r, &place);
-    place_fini(&place);
-    return rc;
+    return e.answer == ZKL_ERRAND_OK ? 0 : fail_answer(&place, &e);
 }
 
 void record_end(struct record *r, enum run_end end, int value)
 {
     int64_t now = boot_ns(), until = zkl_now_ns() + END_MS * MS_NS;
+    const struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = -1};
     int rc;
     r->run.end = end;
     r->run.value = value;
     r->run.took_ms = (now - r->begun_ns) / MS_NS;
-    while ((rc = write_end(r)) == AGAIN && zkl_now_ns() < until)
+    while ((rc = try_end(r, &asker)) == AGAIN && zkl_now_ns() < until)
         poll(NULL, 0, AGAIN_MS);
     if (rc != 0)
         say(r->written
                 ? "how the command ended is not recorded: with --retry-failed it will run again"
                 : "the run may be recorded as begun: then it will not run again without "
                   "--retry-failed");
-    raw_close(r->raw);
-    r->raw = NULL;
 }
 
 /* --- for others ---------------------------------------------------------- */
 
-bool record_read(struct raw *raw, const char *path, struct last_run *run)
+bool record_read(const struct asker *asker, const char *path, struct last_run *run)
 {
-    struct place place;
+    const struct place place = place_of(path);
     struct sight seen;
+    enum zkl_errand_answer answer = read_node(asker, place.node, &seen);
     *run = (struct last_run){.end = RUN_NEVER};
-    if (place_init(&place, raw, path) != 0)
-        return false;
-    int rc = read_node(raw, place.node, &seen);
-    place_fini(&place);
-    if (rc == ZOK)
+    if (answer == ZKL_ERRAND_OK && !seen.is_foreign)
         *run = seen.last;
-    return rc == ZOK || rc == ZNONODE || rc == ZBADARGUMENTS;
+    return answer == ZKL_ERRAND_OK || answer == ZKL_ERRAND_NO_NODE;
 }
 
 static int fail_unknown(const struct place *place)
@@ -354,40 +323,28 @@ static int fail_unknown(const struct place *place)
 }
 
 /* Only the version that was read: a run that begins meanwhile is not forgotten. */
-static int forget_at(struct raw *raw, const struct place *place)
+int record_forget(const struct asker *asker, const char *path)
 {
+    const struct place place = place_of(path);
     struct sight seen;
-    struct zoo_op op;
-    int blamed, rc = read_node(raw, place->node, &seen);
-    if (rc == ZBADARGUMENTS)
-        return fail_foreign(place);
-    if (rc != ZOK)
-        return rc == ZNONODE ? fail_unknown(place) : fail_node(place, rc);
-    zoo_delete_op_init(&op, place->node, seen.stat.version);
-    rc = raw_multi(raw, 1, &op, &blamed);
-    if (rc == ZNOAUTH) {
-        zoo_set_op_init(&op, place->node, "", 0, seen.stat.version, NULL);
-        rc = raw_multi(raw, 1, &op, &blamed);
-    }
-    if (rc == ZNONODE)
-        return fail_unknown(place);
-    if (rc == ZNOTEMPTY)
+    enum zkl_errand_answer answer = read_node(asker, place.node, &seen);
+    if (seen.is_foreign)
+        return fail_foreign(&place);
+    if (answer != ZKL_ERRAND_OK)
+        return answer == ZKL_ERRAND_NO_NODE ? fail_unknown(&place) : fail_answer(&place, &seen.e);
+    const struct zkl_part deletion = {ZKL_PART_DELETE, place.node, NULL, seen.e.version};
+    const struct zkl_part emptying = {ZKL_PART_SET, place.node, "", seen.e.version};
+    struct zkl_errand e = write_all(asker, &deletion, 1);
+    if (e.answer == ZKL_ERRAND_DENIED)
+        e = write_all(asker, &emptying, 1);
+    if (e.answer == ZKL_ERRAND_NO_NODE)
+        return fail_unknown(&place);
+    if (e.answer == ZKL_ERRAND_NOT_EMPTY)
         return fail(EXIT_CONFIG,
                     "%s has nodes below it that do not belong to zklock: delete those first",
-                    place->node);
-    if (rc == ZBADVERSION)
+                    place.node);
+    if (e.answer == ZKL_ERRAND_BAD_VERSION)
         return fail(EXIT_CONFLICT,
                     "a run has just begun or ended: look at it before you remove its record");
-    return rc == ZOK ? 0 : fail_node(place, rc);
-}
-
-int record_forget(struct raw *raw, const char *path)
-{
-    struct place place;
-    int rc = place_init(&place, raw, path);
-    if (rc != 0)
-        return rc;
-    rc = forget_at(raw, &place);
-    place_fini(&place);
-    return rc;
+    return e.answer == ZKL_ERRAND_OK ? 0 : fail_answer(&place, &e);
 }

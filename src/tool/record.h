@@ -4,19 +4,17 @@
 #ifndef ZKLOCK_TOOL_RECORD_H
 #define ZKLOCK_TOOL_RECORD_H
 
+#include "ask.h"
 #include "claim.h"
 #include "last_run.h"
-#include "raw.h"
 
 /* The record of one run. Zero it, and set the borrowed fields. */
 struct record {
-    struct settings *settings; /* complete */
-    struct claim *claim;       /* of one mutex */
+    struct claim *claim; /* of one mutex */
     int64_t within_ms;
     bool retry_failed, verbose;
     int stop; /* a descriptor: readable, no run may begin */
 
-    struct raw *raw; /* or NULL */
     struct last_run run;
     char text[LAST_RUN_TEXT]; /* of its beginning, which no other run has */
     /* What the record then says of the run before, whose beginning is in it. Empty: nothing that
@@ -36,8 +34,8 @@ int record_begin(struct record *record);
 void record_end(struct record *record, enum run_end end, int value);
 
 /* The last run under the lock at path. False, in silence: it can't be read. */
-bool record_read(struct raw *raw, const char *path, struct last_run *run);
+bool record_read(const struct asker *asker, const char *path, struct last_run *run);
 /* Remove it, or, where an ACL forbids that, empty it. 0, or the exit status after a sentence. */
-int record_forget(struct raw *raw, const char *path);
+int record_forget(const struct asker *asker, const char *path);
 
 #endif

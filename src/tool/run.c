@@ -18,7 +18,6 @@
 #include "job.h"
 #include "launch.h"
 #include "make/make.h"
-#include "raw.h"
 #include "record.h"
 #include "run_options.h"
 #include "say.h"
@@ -339,8 +338,7 @@ static void record_end_of_run(const struct run *run, struct record *record, int 
 
 static int run_recorded(struct run *run)
 {
-    struct record record = {.settings = &run->options.settings,
-                            .claim = &run->claim,
+    struct record record = {.claim = &run->claim,
                             .within_ms = run->options.not_within_ms,
                             .retry_failed = run->options.retry_failed,
                             .verbose = run->options.verbose,
@@ -394,15 +392,11 @@ static int with_job(struct run *run)
 {
     int64_t started_ns = zkl_now_ns();
     int rc = zkl_cancel_new(&run->cancel) == 0 ? 0 : EXIT_SYSTEM;
-    if (rc == 0 && run->options.not_within_ms)
-        rc = raw_check(&run->options.settings); /* before any other contender must wait for us */
     if (rc == 0)
         rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS,
                           run->options.verbose ? standing_log : NULL);
     if (rc == 0)
         rc = check_make(run->client);
-    if (rc == 0 && run->options.not_within_ms)
-        settings_look_up(&run->options.settings); /* while the lock is not held yet */
     if (rc == 0)
         rc = with_client(run, started_ns);
     if (run->client)

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "addresses.h"
 #include "say.h"
 
 #define SYSTEM_FILE "/etc/zklock.conf"
@@ -236,27 +235,8 @@ int settings_complete(struct settings *settings)
     return rc;
 }
 
-bool settings_secured(const struct settings *settings)
-{
-    return settings->text[SETTING_TLS_CA_FILE] || settings->text[SETTING_SASL_MECHANISM];
-}
-
-bool settings_look_up(struct settings *settings)
-{
-    if (!settings->addresses)
-        settings->addresses = addresses_look_up(settings->text[SETTING_SERVERS]);
-    return settings->addresses != NULL;
-}
-
-void settings_forget_addresses(struct settings *settings)
-{
-    addresses_drop(settings->addresses);
-    settings->addresses = NULL;
-}
-
 void settings_fini(struct settings *settings)
 {
-    settings_forget_addresses(settings);
     if (settings->credential)
         explicit_bzero(settings->credential, strlen(settings->credential));
     free(settings->credential);

@@ -58,9 +58,8 @@ enum { OPTION_SETTINGS = 1000 };
 
 /* Zero it before use. */
 struct settings {
-    char *text[SETTINGS];        /* NULL: not said */
-    char *place[SETTINGS];       /* where it was said, for a sentence that finds fault with it */
-    struct addresses *addresses; /* of the servers, or NULL; see settings_look_up */
+    char *text[SETTINGS];  /* NULL: not said */
+    char *place[SETTINGS]; /* where it was said, for a sentence that finds fault with it */
     char *credential;   /* of auth_file once it was read: a pipe has it for one connection only */
     bool is_one_unread; /* the user's configuration file may not be read */
 };
@@ -70,12 +69,6 @@ struct settings {
 int settings_take(struct settings *settings, int code, const char *value);
 /* Fill in what the command line left out. 0, or the exit status after a sentence. */
 int settings_complete(struct settings *settings);
-/* For complete settings: do they ask for TLS or SASL? */
-bool settings_secured(const struct settings *settings);
-/* Begin to look the servers up, if that is not under way: they are complete. False: no memory. */
-bool settings_look_up(struct settings *settings);
-/* The addresses are useless: the next settings_look_up begins anew. */
-void settings_forget_addresses(struct settings *settings);
 void settings_fini(struct settings *settings);
 
 #endif

@@ -10,7 +10,6 @@
 #include "args.h"
 #include "connect.h"
 #include "look.h"
-#include "raw.h"
 #include "record.h"
 #include "say.h"
 #include "screen.h"
@@ -48,8 +47,6 @@ struct status {
     const char *path;
     bool json, watch, busy;
     struct zkl_client *client;
-    struct raw *raw; /* or NULL */
-    bool no_runs;    /* the last runs can't be read over a connection that is secured */
     struct screen screen;
 };
 
@@ -77,37 +74,19 @@ static int no_memory(void)
     return fail(EXIT_SYSTEM, "out of memory");
 }
 
-/* The records of the last runs are read over a connection of their own. False after a sentence. */
-static bool open_raw(struct status *s)
-{
-    if (s->raw && raw_is_open(s->raw))
-        return true;
-    raw_close(s->raw);
-    s->raw = NULL;
-    return raw_open(&s->raw, &s->settings, CONNECT_MS, -1) == 0;
-}
-
 /* 0, or a code of the library. */
 static int look_at_all(struct status *s, struct look *look)
 {
+    const struct asker asker = {.client = s->client, .stop = -1};
     int code = look_below(look, s->client, s->path);
     if (code == 0 && s->busy)
         look_keep_busy(look);
     for (size_t i = 0; code == 0 && i < look->count; i++) {
         struct seen *seen = &look->all[i];
-        if (!s->no_runs && !seen->no_record)
-            seen->last_unread = !open_raw(s) || !record_read(s->raw, seen->path, &seen->last);
+        if (!seen->no_record)
+            seen->last_unread = !record_read(&asker, seen->path, &seen->last);
     }
     return code;
-}
-
-static void put_all(struct sheet *sheet, const struct status *s, const struct look *look)
-{
-    status_text(sheet, look);
-    if (s->no_runs)
-        sheet_line(sheet, STYLE_PLAIN,
-                   "the last runs are not shown: to read them, zklock needs a connection without "
-                   "TLS and SASL");
 }
 
 /* --- once --------------------------------------------------------------- */
@@ -117,7 +96,7 @@ static int print_lines(const struct status *s, const struct look *look)
     struct sheet sheet;
     if (!sheet_open(&sheet))
         return no_memory();
-    put_all(&sheet, s, look);
+    status_text(&sheet, look);
     int rc = sheet_print(&sheet, &s->screen);
     sheet_close(&sheet);
     return rc == 0 ? EXIT_DONE : not_written();
@@ -161,7 +140,7 @@ static int draw(struct status *s)
     put_time(&sheet, s->path);
     int code = look_at_all(s, &look);
     if (code == 0) {
-        put_all(&sheet, s, &look);
+        status_text(&sheet, &look);
         look_free(&look);
     } else {
         sheet_line(&sheet, STYLE_WARNING, "%s", zkl_error_detail());
@@ -189,9 +168,7 @@ static int with_client(struct status *s)
     int rc = tool_connect(&s->client, &s->settings, CONNECT_MS, NULL);
     if (rc != 0)
         return rc;
-    s->no_runs = settings_secured(&s->settings);
     rc = s->watch ? watch(s) : show_once(s);
-    raw_close(s->raw);
     tool_disconnect(s->client);
     return rc;
 }

@@ -23,7 +23,6 @@
 #include <zklock/inspect.h>
 
 #include "proxy.h"
-#include "wire.h"
 
 #define CONFIG                                                                                     \
     "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"                       \
@@ -617,23 +616,20 @@ static void the_command_has_tls_by_the_environment(void **state)
     set_command(false, NULL);
 }
 
-/* Goal: a command that needs a connection without TLS says so before it does anything: it takes
- * no lock and makes no node. */
-static void what_has_no_tls_says_so(void **state)
+/* Goal: what a command asks beside locks goes over the same connection: the record of a run, its removal, a doctor's
+ * questions. */
+static void all_commands_have_tls(void **state)
 {
-    static const char sentence[] = "tls_ca_file is set, but this needs a connection";
-    struct wire *wire = NULL;
-
     (void)state;
     set_command(true, "client.key");
-    check_command(78, sentence, "doctor /untouched");
-    check_command(78, sentence, "run --not-within 1 /untouched -- true");
-    check_command(78, sentence, "forget /untouched");
-    check_command(0, "last runs are not shown", "status /command");
+    check_command(0, "", "run --not-within 60 /nightly -- true");
+    check_command(0, "last run", "status /nightly");
+    check_command(0, "too early", "run --verbose --not-within 60 /nightly -- true");
+    check_command(0, "0 problems", "doctor /nightly");
+    check_command(0, "", "forget /nightly");
+    check_command(1, "no run is recorded", "forget /nightly");
+    check_command(0, "", "run --not-within 60 /nightly -- true");
     set_command(false, NULL);
-    check_ok(wire_open(&wire, zks_host(), zks_port(server, 0), SESSION_MS));
-    check_num(wire_exists(wire, "/untouched", NULL), ==, WIRE_NONODE);
-    wire_close(wire);
 }
 
 /* Goal: neither passphrase nor credential is shown to anybody: in no argument of a process, in no environment that it was
@@ -747,7 +743,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_refused_credential_is_told),
     cmocka_unit_test(changed_bytes_cost_the_link_alone),
     cmocka_unit_test(the_command_has_tls_by_the_environment),
-    cmocka_unit_test(what_has_no_tls_says_so),
+    cmocka_unit_test(all_commands_have_tls),
     cmocka_unit_test(no_secret_of_tls_is_shown),
     cmocka_unit_test(high_descriptors_are_refused),
 };
