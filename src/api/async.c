@@ -203,17 +203,13 @@ static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
 
 /* The owner's last unlock may come before the callback and frees a seat. So the operation reports
  * the hold of the node. */
-static int enter_again(struct acquiring *a, struct zkl_hold *hold)
+static void enter_again(struct acquiring *a, struct zkl_hold *hold)
 {
-    int rc = zkl_mutex_check_again(hold);
-    if (rc == 0) {
-        zkl_hold_enter(hold);
-        a->entered = hold;
-        a->hold_count = hold->count;
-        a->hold = hold->base ? hold->base : hold;
-        atomic_fetch_add(&a->hold->refs, 1);
-    }
-    return know(a, rc);
+    zkl_hold_enter(hold);
+    a->entered = hold;
+    a->hold_count = hold->count;
+    a->hold = hold->base ? hold->base : hold;
+    atomic_fetch_add(&a->hold->refs, 1);
 }
 
 static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_hold *downgrade_from)
@@ -233,17 +229,13 @@ static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_ho
 /* As the owner: 0, or the fault. */
 static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
-    const char *path = mutex->lock_path->path;
-    if (zkl_owner_awaits(mutex))
-        return zkl_mutex_fail_awaited(mutex);
-    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
-    if (hold)
-        return enter_again(a, hold);
-    struct zkl_hold *other = zkl_owner_find_other(mutex);
-    int rc = other ? zkl_mutex_check_other(mutex, other) : 0;
-    if (rc == 0)
-        rc = zkl_wait_check_over(wait, path);
-    return rc == 0 ? make_hold(a, mutex, other) : know(a, rc);
+    struct zkl_hold *own, *other;
+    int rc = zkl_mutex_check_owner(mutex, &own, &other);
+    if (rc == 0 && own)
+        enter_again(a, own);
+    else if (rc == 0 && (rc = zkl_wait_check_over(wait, mutex->lock_path->path)) == 0)
+        return make_hold(a, mutex, other);
+    return know(a, rc);
 }
 
 static void undo_own(struct acquiring *a)
@@ -259,12 +251,8 @@ static int prepare_handle(struct acquiring *a, struct zkl_mutex *mutex, const st
 {
     const char *path = mutex->semaphore->path->path;
     int rc = zkl_wait_check_over(wait, path);
-    struct zkl_hold *held =
-        rc == 0 && (wait->flags & ZKL_WAIT_TRY) ? zkl_semaphore_find(mutex) : NULL;
-    if (held) {
-        zkl_hold_unref(held);
-        rc = zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", path);
-    }
+    if (rc == 0)
+        rc = zkl_semaphore_check_handle(mutex, wait);
     if (rc != 0)
         return know(a, rc);
     a->request = zkl_permit_request_new(mutex->semaphore, 1);

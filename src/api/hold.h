@@ -181,17 +181,15 @@ static inline void zkl_hold_no_reason(enum zkl_reason *reason)
 int zkl_hold_read_state(const struct zkl_hold *hold, enum zkl_reason *reason);
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
-/* This thread's hold can be entered once more; or ZKL_ELOST, ZKL_EOVERFLOW. */
-int zkl_mutex_check_again(const struct zkl_hold *hold);
-/* 0 if a thread that has another hold of this path may acquire this mutex: the read lock, with the
- * write lock held; or ZKL_EDEADLK, ZKL_ELOST. */
-int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other);
+/* Before any request of a thread, an operation, or a multi-lock: may the owner acquire this mutex? 0:
+ * *own is to be entered once more; or it is NULL, and *other, if not NULL, is the write lock of the
+ * same owner, below which this is the read lock. Or ZKL_EDEADLK, ZKL_ELOST, ZKL_EOVERFLOW. */
+int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
+                          struct zkl_hold **other);
 /* grant may be NULL. 0 or EINVAL, said for call. */
 int zkl_grant_check(const struct zkl_grant *grant, const char *call);
 void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count);
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
-/* ZKL_EDEADLK: an operation of the same owner is acquiring that path. */
-int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_hold_fail_answer(const struct zkl_hold *hold, int rc, const char *path);
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
@@ -230,6 +228,8 @@ int zkl_permit_check_release(struct zkl_permit *permit, const char *call);
 struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_hold *only);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
+/* Before any request. 0, or ZKL_EBUSY: this is a try, and the handle has its one hold. */
+int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
 
 /* --- local_queue.c: threads that have one hold in turn ------------------------- */
 

@@ -185,20 +185,14 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     int rc = 0;
     *fresh = false;
     for (size_t i = 0; rc == 0 && i < multi->count; i++) {
-        const struct zkl_mutex *mutex = *culprit = zkl_multi_member_at(multi, i)->mutex;
+        struct zkl_hold *own, *other;
+        *culprit = zkl_multi_member_at(multi, i)->mutex;
         if (zkl_member_is_held_once(zkl_multi_member_at(multi, i))) {
             *fresh = *fresh || !held;
             continue;
         }
-        const struct zkl_hold *own = zkl_owner_find(mutex->lock_path, mutex);
-        const struct zkl_hold *other = own ? NULL : zkl_owner_find_other(mutex);
+        rc = zkl_mutex_check_owner(*culprit, &own, &other);
         *fresh = *fresh || !own;
-        if (zkl_owner_awaits(mutex))
-            rc = zkl_mutex_fail_awaited(mutex);
-        else if (own)
-            rc = zkl_mutex_check_again(own);
-        else if (other)
-            rc = zkl_mutex_check_other(mutex, other);
     }
     if (rc == 0)
         *culprit = NULL;

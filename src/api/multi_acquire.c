@@ -106,24 +106,14 @@ static int want_mutex(struct share *share, struct zkl_mutex *mutex)
     return 0;
 }
 
-/* For a semaphore's mutex: the hold is the handle's. */
-static int check_handle(const struct zkl_attempt *a, struct zkl_mutex *mutex)
-{
-    struct zkl_hold *held = a->wait.flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
-    if (!held)
-        return 0;
-    zkl_hold_unref(held);
-    return zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", mutex->semaphore->path->path);
-}
-
 static int want_permits(struct zkl_attempt *a, size_t i)
 {
     const struct zkl_member *member = member_at(a, i);
     bool is_mutex = !zkl_member_is_semaphore(member);
     struct zkl_semaphore *semaphore = is_mutex ? member->mutex->semaphore : member->semaphore;
     int count = is_mutex ? 1 : member->count;
-    int rc =
-        is_mutex ? check_handle(a, member->mutex) : zkl_semaphore_check_count(semaphore, count);
+    int rc = is_mutex ? zkl_semaphore_check_handle(member->mutex, &a->wait)
+                      : zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
         return rc;
     struct zkl_permit_request *request = zkl_permit_request_new(semaphore, (size_t)count);

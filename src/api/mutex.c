@@ -106,23 +106,13 @@ int zkl_mutex_free(struct zkl_mutex *mutex)
 
 /* --- acquire ------------------------------------------------------------ */
 
-int zkl_mutex_check_again(const struct zkl_hold *hold)
+static int check_again(const struct zkl_hold *hold)
 {
     const char *path = hold->lock_path->path;
     if (zkl_hold_is_lost(hold))
         return zkl_fail(ZKL_ELOST, "%s: %d unlock(s) due", path, hold->count);
     if (hold->count == ZKL_HOLD_COUNT_MAX)
         return zkl_fail(ZKL_EOVERFLOW, "%s", path);
-    return 0;
-}
-
-static int reenter(struct zkl_hold *hold, struct zkl_grant *grant)
-{
-    int rc = zkl_mutex_check_again(hold);
-    if (rc != 0)
-        return rc;
-    zkl_hold_enter(hold);
-    zkl_mutex_fill_grant(grant, hold);
     return 0;
 }
 
@@ -149,7 +139,7 @@ int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
 
 /* The calling thread has something at this path, but not through this handle. Only one case may
  * continue: the read lock under the write lock of the same thread. */
-int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other)
+static int check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other)
 {
     const char *path = mutex->lock_path->path;
     if (!mutex->rwlock || other->mutex->rwlock != mutex->rwlock)
@@ -162,6 +152,20 @@ int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *
     if (zkl_hold_is_lost(other))
         return zkl_fail(ZKL_ELOST, "%s: this thread's write lock is lost", path);
     return 0;
+}
+
+int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
+                          struct zkl_hold **other)
+{
+    *other = NULL;
+    *own = zkl_owner_find(mutex->lock_path, mutex);
+    if (*own)
+        return check_again(*own);
+    if (zkl_owner_awaits(mutex))
+        return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is already acquiring it",
+                        mutex->lock_path->path);
+    *other = zkl_owner_find_other(mutex);
+    return *other ? check_other(mutex, *other) : 0;
 }
 
 /* The failure of a call that has not waited; zkl_hold_acquire counts that of one that has. */
@@ -209,22 +213,16 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     return rc == 0 ? have(hold, grant) : rc;
 }
 
-int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex)
-{
-    return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is already acquiring it",
-                    mutex->lock_path->path);
-}
-
 static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant)
 {
-    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
-    if (hold)
-        return refuse(mutex, reenter(hold, grant));
-    if (zkl_owner_awaits(mutex))
-        return refuse(mutex, zkl_mutex_fail_awaited(mutex));
-    const struct zkl_hold *other = zkl_owner_find_other(mutex);
-    int rc = other ? zkl_mutex_check_other(mutex, other) : 0;
+    struct zkl_hold *hold, *other;
+    int rc = zkl_mutex_check_owner(mutex, &hold, &other);
+    if (rc == 0 && hold) {
+        zkl_hold_enter(hold);
+        zkl_mutex_fill_grant(grant, hold);
+        return 0;
+    }
     if (rc == 0)
         rc = zkl_wait_check_over(wait, mutex->lock_path->path);
     if (rc != 0)

@@ -41,6 +41,15 @@ struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_ho
     return hold;
 }
 
+int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    struct zkl_hold *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
+    if (!held)
+        return 0;
+    zkl_hold_unref(held);
+    return zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", mutex->semaphore->path->path);
+}
+
 /* --- lock and unlock ---------------------------------------------------- */
 
 static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
@@ -57,19 +66,11 @@ static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl
 
 static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
-    const char *path = mutex->semaphore->path->path;
-    int rc = zkl_wait_check_over(wait, path);
-    if (rc != 0)
-        return zkl_count_failure(mutex, rc);
-    struct zkl_hold *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
+    int rc = zkl_wait_check_over(wait, mutex->semaphore->path->path);
     int shield = zkl_shield();
-    if (held) {
-        zkl_hold_unref(held);
-        rc = zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", path);
-        zkl_count_failure(mutex, rc);
-    } else {
-        rc = lock(mutex, wait, grant);
-    }
+    if (rc == 0)
+        rc = zkl_semaphore_check_handle(mutex, wait);
+    rc = rc == 0 ? lock(mutex, wait, grant) : zkl_count_failure(mutex, rc);
     zkl_shield_end(shield);
     return rc;
 }
