@@ -34,4 +34,15 @@ static inline int64_t inside_received(struct zkl_client *client)
     return received;
 }
 
+/* Threads and operations of its process that wait for a turn at the handle, which no other client sees. */
+static inline size_t inside_waiting(struct zkl_mutex *mutex)
+{
+    size_t n = 0;
+    zkl_driver_lock(mutex->client->driver);
+    for (const struct zkl_local_waiter *turn = mutex->local_queue.first; turn; turn = turn->next)
+        n++;
+    zkl_driver_unlock(mutex->client->driver);
+    return n;
+}
+
 #endif

@@ -24,16 +24,6 @@ static struct zkl_mutex *shared(struct zkl_client *client, const char *path, int
 }
 
 /* How many threads wait for their turn. */
-static size_t waiting(struct zkl_mutex *mutex)
-{
-    size_t n = 0;
-    zkl_driver_lock(mutex->client->driver);
-    for (const struct zkl_local_waiter *turn = mutex->local_queue.first; turn; turn = turn->next)
-        n++;
-    zkl_driver_unlock(mutex->client->driver);
-    return n;
-}
-
 static bool is_contended(struct zkl_mutex *mutex)
 {
     zkl_driver_lock(mutex->client->driver);
@@ -52,13 +42,13 @@ static void takes_of(struct take *takes, struct zkl_mutex *mutex, size_t count)
 static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex *mutex,
                     size_t count)
 {
-    size_t before = waiting(mutex);
+    size_t before = inside_waiting(mutex);
     for (size_t i = 0; i < count; i++) {
         actors[i] = actor_new();
         takes[i].mutex = mutex;
         takes[i].grant = (struct zkl_grant)ZKL_GRANT_INIT;
         actor_begin(actors[i], do_acquire, &takes[i]);
-        check_wait(waiting(mutex) == before + i + 1, WAIT_MS);
+        check_wait(inside_waiting(mutex) == before + i + 1, WAIT_MS);
     }
 }
 
@@ -295,7 +285,7 @@ static void who_gives_up_is_passed_over(void **state)
     check_num(actor_result(actors[0]), ==, ZKL_ETIMEDOUT);
     zkl_cancel_set(cancel);
     check_num(actor_result(actors[2]), ==, ZKL_ECANCELED);
-    check_num(waiting(mutex), ==, 2);
+    check_num(inside_waiting(mutex), ==, 2);
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(actor_result(actors[1]));
     check_true(!actor_is_done(actors[3]));
@@ -324,7 +314,7 @@ static void the_next_one_queues_for_who_gave_up(void **state)
     check_wait(cluster_children(path) == 2, WAIT_MS);
     line_up(actors, takes, mutex, 1);
     check_num(actor_result(first), ==, ZKL_ETIMEDOUT);
-    check_wait(waiting(mutex) == 0 && cluster_children(path) == 2, WAIT_MS);
+    check_wait(inside_waiting(mutex) == 0 && cluster_children(path) == 2, WAIT_MS);
     check_ok(zkl_mutex_unlock(outside));
     check_ok(actor_result(actors[0]));
     check_ok(actor_do(actors[0], do_unlock, mutex));
@@ -341,7 +331,7 @@ static void the_next_one_queues_for_who_gave_up(void **state)
 static void an_expiry_keeps_the_order_of_who_waits(void **state)
 {
     const char *path = cluster_path("expired");
-    struct zkl_client *client = client_of(EXPIRING_MS);
+    struct zkl_client *client = client_of(lag_session_ms(EXPIRING_MS));
     struct zkl_mutex *mutex = shared(client, path, MANY);
     struct actor *actors[THREADS];
     struct take takes[THREADS];
@@ -367,7 +357,8 @@ static void an_expiry_keeps_the_order_of_who_waits(void **state)
     check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_num(actor_result(actors[THREADS - 1]), ==, ZKL_ETIMEDOUT);
-    check_ok(actor_do(actors[THREADS - 2], do_unlock, mutex));
+    int released = actor_do(actors[THREADS - 2], do_unlock, mutex);
+    check_true(released == 0 || (released == ZKL_EUNCONFIRMED && lag_is_slow()));
     for (int i = 0; i < THREADS; i++)
         actor_end(actors[i]);
     cluster_free(client, mutex);

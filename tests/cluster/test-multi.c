@@ -2,6 +2,7 @@
 /* The multi-lock: all or none, in the order of the paths, in few requests. */
 #include "cluster.h"
 
+#include "inside.h"
 #include "notes.h"
 #include "nodes.h"
 
@@ -787,7 +788,7 @@ static void a_part_given_up_is_somebody_elses(void **state)
     actor_begin(p.actor, parts_acquire, &p);
     check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
     actor_begin(p.neighbour, do_lock, p.handed);
-    net_nap_ms(50); /* for it to wait in its process, which no other client sees */
+    check_wait(inside_waiting(p.handed) == 1, WAIT_MS);
     parts_lose_first(&p);
     check_ok(actor_result(p.neighbour));
     check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);
@@ -809,11 +810,11 @@ static void a_part_is_given_up_once(void **state)
     check_ok(actor_do(p.neighbour, do_lock, p.handed));
     actor_begin(p.actor, parts_acquire, &p);
     check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);
-    net_nap_ms(50); /* for it to wait in its process */
+    check_wait(inside_waiting(p.handed) == 1, WAIT_MS);
     check_ok(actor_do(p.neighbour, do_unlock, p.handed));
     check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
     actor_begin(p.neighbour, do_lock, p.first_rival);
-    net_nap_ms(50);
+    check_wait(cluster_children(p.first_leases) == 2, WAIT_MS);
     parts_lose_first(&p);
     check_ok(actor_result(p.neighbour));
     check_wait(cluster_children(p.handed_path) == 0, WAIT_MS);
@@ -927,7 +928,7 @@ static void a_request_on_the_way_counts(void **state)
     pair_begin(&p, pair_acquire);
     cluster_child(p.paths[0], 0, node, sizeof node);
     check_ok(wire_set(raw, node, "__REVOKE__", -1));
-    net_nap_ms(50); /* for the news to get to the client */
+    /* The news of that gets to the client before the news of the rival's end. */
     check_ok(zkl_mutex_unlock(p.rival));
     check_ok(actor_result(p.actor));
     check_num(p.requested, ==, 1);
