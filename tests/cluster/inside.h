@@ -34,6 +34,17 @@ static inline int64_t inside_received(struct zkl_client *client)
     return received;
 }
 
+/* Does the client know of a request to release one of its nodes? */
+static inline bool inside_knows_request(struct zkl_client *client)
+{
+    bool knows = false;
+    zkl_driver_lock(client->driver);
+    for (const struct zkl_contender *c = client->driver->core.first; c; c = c->next)
+        knows = knows || c->machine.revoked;
+    zkl_driver_unlock(client->driver);
+    return knows;
+}
+
 /* Threads and operations of its process that wait for a turn at the handle, which no other client sees. */
 static inline size_t inside_waiting(struct zkl_mutex *mutex)
 {

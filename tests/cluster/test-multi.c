@@ -928,7 +928,7 @@ static void a_request_on_the_way_counts(void **state)
     pair_begin(&p, pair_acquire);
     cluster_child(p.paths[0], 0, node, sizeof node);
     check_ok(wire_set(raw, node, "__REVOKE__", -1));
-    /* The news of that gets to the client before the news of the rival's end. */
+    check_wait(inside_knows_request(p.client), WAIT_MS);
     check_ok(zkl_mutex_unlock(p.rival));
     check_ok(actor_result(p.actor));
     check_num(p.requested, ==, 1);
