@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command's requests, as queries of the core that are sent once. The thread waits by a
+ * The command's requests, as queries of the core. The thread waits by a
  * descriptor, as it waits for its caller's too. Answers arrive with the client's mutex, are copied
  * into the errands, and make the descriptor readable. record.c, doctor.c and compare.c of the
  * command call this file. */
@@ -49,6 +49,8 @@ static enum zkl_errand_answer answer_of(const struct zkl_reply *reply)
         return reply->number == OF_ANOTHER_VERSION ? ZKL_ERRAND_BAD_VERSION : ZKL_ERRAND_NOT_EMPTY;
     case ZKL_ANSWER_NOAUTH:
         return ZKL_ERRAND_DENIED;
+    case ZKL_ANSWER_BADPATH:
+        return ZKL_ERRAND_NO_CHILDREN;
     default:
         return ZKL_ERRAND_OTHER;
     }
@@ -115,7 +117,7 @@ static void send_all(struct batch *batch, struct running *all, struct zkl_errand
                                           .path = e->path,
                                           .parts = e->parts,
                                           .part_count = e->part_count,
-                                          .once = true,
+                                          .once = count > 1 || e->kind == ZKL_ERRAND_PARTS,
                                           .answered = answered};
         zkl_core_query(&d->core, zkl_clock_now(), &all[i].query);
     }

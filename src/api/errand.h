@@ -27,6 +27,7 @@ enum zkl_errand_answer {
     ZKL_ERRAND_BAD_VERSION,
     ZKL_ERRAND_NOT_EMPTY,
     ZKL_ERRAND_DENIED,
+    ZKL_ERRAND_NO_CHILDREN, /* the node above can have none: it is ephemeral */
     ZKL_ERRAND_OTHER
 };
 
@@ -48,10 +49,11 @@ struct zkl_errand {
     uint32_t created; /* how many children the node has ever had; not of PARTS */
 };
 
-/* Send all together over one link, in this order, and wait for their answers. 0: each has one. Else
- * none of the answers counts, and what was to be written may have been: ZKL_ETIMEDOUT;
- * ZKL_ECANCELED: stop, a descriptor, is readable (-1: none); or as of a lock. Nothing is sent anew:
- * a link that breaks answers with LOST. Any thread but a callback's. */
+/* Send all together, in this order, and wait for their answers: what is read is not older than what
+ * was answered before it. One read by itself goes out again with the next link; with anything else
+ * a link that breaks answers LOST. 0: each has an answer. Else none counts, and what was to be
+ * written may have been: ZKL_ETIMEDOUT; ZKL_ECANCELED: stop, a descriptor, is readable (-1: none);
+ * or as of a lock. Any thread but a callback's. */
 ZKL_API int zkl_errands(struct zkl_client *client, struct zkl_errand *errands, size_t count,
                         int64_t deadline_ns, int stop);
 

@@ -15,16 +15,18 @@
 /* Of an ACL. */
 enum { PERM_READ = 1, PERM_CREATE = 4, PERM_DELETE = 8 };
 
-void ask(const struct asker *asker, struct zkl_errand *errands, size_t count)
+void ask(struct asker *asker, struct zkl_errand *errands, size_t count)
 {
     int64_t deadline_ns = asker->deadline_ns ? asker->deadline_ns : zkl_now_ns() + ASK_MS * MS_NS;
-    if (zkl_errands(asker->client, errands, count, deadline_ns, asker->stop) == 0)
+    if (!asker->waits_no_more &&
+        zkl_errands(asker->client, errands, count, deadline_ns, asker->stop) == 0)
         return;
+    asker->waits_no_more = asker->deadline_ns == 0;
     for (size_t i = 0; i < count; i++)
         errands[i].answer = ZKL_ERRAND_LOST;
 }
 
-enum zkl_errand_answer ask_created(const struct asker *asker, const char *path, uint32_t *created)
+enum zkl_errand_answer ask_created(struct asker *asker, const char *path, uint32_t *created)
 {
     struct zkl_errand e = {.kind = ZKL_ERRAND_STAT, .path = path};
     ask(asker, &e, 1);
@@ -43,19 +45,34 @@ static void add_rights(struct ask_rights *rights, long perms, const char *scheme
     rights->all_create |= (perms & PERM_CREATE) != 0;
 }
 
-enum zkl_errand_answer ask_rights(const struct asker *asker, const char *path,
-                                  struct ask_rights *rights)
+static struct ask_rights rights_of(char *acl)
 {
-    char text[16384]; /* an entry is some bytes */
-    struct zkl_errand e = {.kind = ZKL_ERRAND_ACL, .path = path, .data = text, .room = sizeof text};
-    *rights = (struct ask_rights){0};
-    ask(asker, &e, 1);
-    for (char *at = text; e.answer == ZKL_ERRAND_OK && *at;) {
-        long perms = strtol(at, &at, 10);
-        add_rights(rights, perms, at);
-        at += strcspn(at, "\n");
-        at += *at == '\n';
+    struct ask_rights rights = {0};
+    while (*acl) {
+        long perms = strtol(acl, &acl, 10);
+        add_rights(&rights, perms, acl);
+        acl += strcspn(acl, "\n");
+        acl += *acl == '\n';
     }
+    return rights;
+}
+
+/* With as much room as was needed before: an ACL can have thousands of entries. */
+enum zkl_errand_answer ask_rights(struct asker *asker, const char *path, struct ask_rights *rights)
+{
+    struct zkl_errand e = {.kind = ZKL_ERRAND_ACL, .path = path, .size = 1000};
+    *rights = (struct ask_rights){0};
+    do {
+        free(e.data);
+        e.room = e.size + 1;
+        e.data = malloc(e.room);
+        if (!e.data)
+            return ZKL_ERRAND_OTHER;
+        ask(asker, &e, 1);
+    } while (e.answer == ZKL_ERRAND_OK && e.size >= e.room);
+    if (e.answer == ZKL_ERRAND_OK)
+        *rights = rights_of(e.data);
+    free(e.data);
     return e.answer;
 }
 
@@ -63,7 +80,7 @@ enum zkl_errand_answer ask_rights(const struct asker *asker, const char *path,
  * behind one shows all that was committed before it, and nobody makes the node of a contender again.
  * So a node that the leader did not have before is the server's alone; and one that the server did
  * not show was there all the time if the leader had it before and has it after. */
-enum ask_judgement ask_judge(const struct asker *asker, const char *path)
+enum ask_judgement ask_judge(struct asker *asker, const char *path)
 {
     const struct zkl_part check = {.what = ZKL_PART_CHECK, .path = path, .version = -1};
     struct zkl_errand e[] = {

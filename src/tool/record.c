@@ -41,14 +41,27 @@ static int fail_denied(const struct place *place)
                 place->node);
 }
 
+static int fail_foreign(const struct place *place)
+{
+    return fail(EXIT_CONFIG,
+                "%s exists and is not a record that this zklock can read: move it away, or use "
+                "another path for the lock",
+                place->node);
+}
+
 /* Another answer than those that mean something here. */
 static int fail_answer(const struct place *place, const struct zkl_errand *e)
 {
-    if (e->answer == ZKL_ERRAND_DENIED)
+    switch ((int)e->answer) {
+    case ZKL_ERRAND_DENIED:
         return fail_denied(place);
-    if (e->answer == ZKL_ERRAND_LOST)
-        return fail(EXIT_NO_SERVER, "%s: no server answered in time", place->node);
-    return fail(EXIT_NO_SERVER, "%s: ZooKeeper returned %d", place->node, e->number);
+    case ZKL_ERRAND_NO_CHILDREN: /* an ephemeral node stands there */
+        return fail_foreign(place);
+    case ZKL_ERRAND_LOST:
+        return fail(EXIT_NO_SERVER, "%s: no server has answered", place->node);
+    default:
+        return fail(EXIT_NO_SERVER, "%s: ZooKeeper returned %d", place->node, e->number);
+    }
 }
 
 /* What stands there. */
@@ -76,24 +89,14 @@ static enum zkl_errand_answer take(struct sight *sight, const struct zkl_errand 
     return e->answer;
 }
 
-static enum zkl_errand_answer read_node(const struct asker *asker, const char *node,
-                                        struct sight *sight)
+static enum zkl_errand_answer read_node(struct asker *asker, const char *node, struct sight *sight)
 {
     struct zkl_errand e = reading(node, sight);
     ask(asker, &e, 1);
     return take(sight, &e);
 }
 
-static int fail_foreign(const struct place *place)
-{
-    return fail(EXIT_CONFIG,
-                "%s exists and is not a record that this zklock can read: move it away, or use "
-                "another path for the lock",
-                place->node);
-}
-
-static struct zkl_errand write_all(const struct asker *asker, const struct zkl_part *parts,
-                                   size_t count)
+static struct zkl_errand write_all(struct asker *asker, const struct zkl_part *parts, size_t count)
 {
     struct zkl_errand e = {.kind = ZKL_ERRAND_PARTS, .parts = parts, .part_count = count};
     ask(asker, &e, 1);
@@ -104,7 +107,7 @@ static struct zkl_errand write_all(const struct asker *asker, const struct zkl_p
  * to the write has the time. No client sees that node, and no node is touched that a client watches
  * or reads. As it is a write, the read behind it, over the same link, is not older. NO_NODE: there
  * is no record. */
-static enum zkl_errand_answer look(const struct asker *asker, const struct place *place,
+static enum zkl_errand_answer look(struct asker *asker, const struct place *place,
                                    struct sight *sight)
 {
     const struct zkl_part parts[] = {{ZKL_PART_MAKE, place->now, "", -1},
@@ -144,7 +147,7 @@ static int judge(const struct record *r, const struct last_run *last, int64_t no
 }
 
 /* The same transaction checks that the lock is held. version -1: it makes the node. */
-static int write_begin(struct record *r, const struct asker *asker, const struct place *place,
+static int write_begin(struct record *r, struct asker *asker, const struct place *place,
                        int32_t version)
 {
     char held[PLACE_SIZE];
@@ -182,7 +185,7 @@ static void keep_former(struct record *r, const struct sight *seen)
 }
 
 /* A lost answer is resolved here: the record may be our own beginning. */
-static int try_begin(struct record *r, const struct asker *asker)
+static int try_begin(struct record *r, struct asker *asker)
 {
     const struct place place = place_of(r->claim->options.paths[0]);
     struct sight seen;
@@ -225,7 +228,7 @@ static bool is_stopped(const struct record *r)
 static int begin(struct record *r)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(r->claim);
-    const struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = r->stop};
+    struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = r->stop};
     int rc;
     /* Look for a beginning that may have been recorded as long as the lock can last. */
     while ((rc = try_begin(r, &asker)) == AGAIN && !is_stopped(r)) {
@@ -254,7 +257,7 @@ int record_begin(struct record *r)
 
 /* The record decides, and not the lock: as long as our beginning is in it no other run has begun
  * since, so a run whose lock was lost has an end too. */
-static int try_end(struct record *r, const struct asker *asker)
+static int try_end(struct record *r, struct asker *asker)
 {
     const struct place place = place_of(r->claim->options.paths[0]);
     struct sight seen;
@@ -290,7 +293,7 @@ static int try_end(struct record *r, const struct asker *asker)
 void record_end(struct record *r, enum run_end end, int value)
 {
     int64_t now = boot_ns(), until = zkl_now_ns() + END_MS * MS_NS;
-    const struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = -1};
+    struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = -1};
     int rc;
     r->run.end = end;
     r->run.value = value;
@@ -306,7 +309,7 @@ void record_end(struct record *r, enum run_end end, int value)
 
 /* --- for others ---------------------------------------------------------- */
 
-bool record_read(const struct asker *asker, const char *path, struct last_run *run)
+bool record_read(struct asker *asker, const char *path, struct last_run *run)
 {
     const struct place place = place_of(path);
     struct sight seen;
@@ -322,8 +325,18 @@ static int fail_unknown(const struct place *place)
     return fail(EXIT_CONFLICT, "no run is recorded: the node %s does not exist", place->node);
 }
 
+static int fail_forget(const struct place *place, const struct zkl_errand *e)
+{
+    if (e->answer != ZKL_ERRAND_DENIED)
+        return fail_answer(place, e);
+    return fail(EXIT_DENIED,
+                "an ACL forbids removing the record: that takes READ of %s, and DELETE on the node "
+                "above, or WRITE of its own",
+                place->node);
+}
+
 /* Only the version that was read: a run that begins meanwhile is not forgotten. */
-int record_forget(const struct asker *asker, const char *path)
+int record_forget(struct asker *asker, const char *path)
 {
     const struct place place = place_of(path);
     struct sight seen;
@@ -331,7 +344,7 @@ int record_forget(const struct asker *asker, const char *path)
     if (seen.is_foreign)
         return fail_foreign(&place);
     if (answer != ZKL_ERRAND_OK)
-        return answer == ZKL_ERRAND_NO_NODE ? fail_unknown(&place) : fail_answer(&place, &seen.e);
+        return answer == ZKL_ERRAND_NO_NODE ? fail_unknown(&place) : fail_forget(&place, &seen.e);
     const struct zkl_part deletion = {ZKL_PART_DELETE, place.node, NULL, seen.e.version};
     const struct zkl_part emptying = {ZKL_PART_SET, place.node, "", seen.e.version};
     struct zkl_errand e = write_all(asker, &deletion, 1);
@@ -346,5 +359,9 @@ int record_forget(const struct asker *asker, const char *path)
     if (e.answer == ZKL_ERRAND_BAD_VERSION)
         return fail(EXIT_CONFLICT,
                     "a run has just begun or ended: look at it before you remove its record");
-    return e.answer == ZKL_ERRAND_OK ? 0 : fail_answer(&place, &e);
+    if (e.answer == ZKL_ERRAND_LOST)
+        return fail(EXIT_NO_SERVER,
+                    "%s: no server has answered, so it may be removed: try again to know",
+                    place.node);
+    return e.answer == ZKL_ERRAND_OK ? 0 : fail_forget(&place, &e);
 }

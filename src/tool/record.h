@@ -34,8 +34,8 @@ int record_begin(struct record *record);
 void record_end(struct record *record, enum run_end end, int value);
 
 /* The last run under the lock at path. False, in silence: it can't be read. */
-bool record_read(const struct asker *asker, const char *path, struct last_run *run);
+bool record_read(struct asker *asker, const char *path, struct last_run *run);
 /* Remove it, or, where an ACL forbids that, empty it. 0, or the exit status after a sentence. */
-int record_forget(const struct asker *asker, const char *path);
+int record_forget(struct asker *asker, const char *path);
 
 #endif

@@ -144,6 +144,23 @@ static void mixed_kinds_are_found(void **state)
     tool_check(1, "2 locks, 1 problem\n", "doctor", "/mixed");
 }
 
+/* Goal: an ACL of thousands of entries is read to its end, where the one stands that counts. */
+static void long_acls_are_read_to_their_end(void **state)
+{
+    enum { ENTRIES = 3000 };
+    static struct wire_acl acl[ENTRIES + 1];
+    static char names[ENTRIES][16];
+
+    (void)state;
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(names[i], sizeof names[i], "user%d:x", i);
+        acl[i] = (struct wire_acl){1, "digest", names[i]};
+    }
+    acl[ENTRIES] = (struct wire_acl){31, "world", "anyone"};
+    check_ok(wire_create_acl(raw, "/long", "", WIRE_PERSISTENT, acl, ENTRIES + 1, NULL, 0));
+    tool_check(0, "0 problems", "doctor", "/long");
+}
+
 static void wrong_acls_are_found(void **state)
 {
     static const struct wire_acl no_delete = {1 | 4, "world", "anyone"}; /* READ, CREATE */
@@ -378,6 +395,38 @@ static void waits_at_different_times_are_no_circle(void **state)
     proxy_stop(proxy);
 }
 
+/* --- servers that do not answer ---------------------------------------------------------------- */
+
+/* Goal: a link that breaks amid the questions costs nothing, as the one that was lost is asked again; and a server that
+ * says no more ends the command once, and not once for each question that is left. */
+static void lost_answers_are_asked_for_once_more(void **state)
+{
+    enum { LOCKS = 12 };
+    char path[32];
+
+    (void)state;
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(path, sizeof path, "/silent/%d", i);
+        contender(path, LOCKED, owner_text(1));
+    }
+    struct proxy *proxy = proxy_before(server, 0);
+    const char *servers = proxy_address(proxy);
+    check_ok(proxy_drop_reply(proxy, PROXY_GET_ACL, 3, PROXY_THEN_CUT));
+    tool_check(0, "12 locks, 0 problems\n", "doctor", "--servers", servers, "/silent");
+    check_num(proxy_counts(proxy, PROXY_GET_ACL), ==, 2 * LOCKS + 1);
+    proxy_reset_counts(proxy);
+    check_ok(proxy_hold_reply(proxy, PROXY_GET_ACL, 3));
+    int64_t start = net_now_ms();
+    struct tool tool = tool_run("doctor", "--servers", servers, "/silent");
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    proxy_hole(proxy, PROXY_BOTH);
+    int status = tool_status(&tool);
+    tool_check_end(&tool, status, 69, "not all requests were answered: try again");
+    check_true(tool_says(&tool, "/silent/11"));
+    check_num(net_now_ms() - start, <, LOCKS * 3 * 10000 / 2); /* of the time that all would wait */
+    proxy_stop(proxy);
+}
+
 /* --- what a session owns ----------------------------------------------------------------------- */
 
 #define NEAR_THE_EDGE                                                                              \
@@ -499,6 +548,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_writer_waits_for_all_readers),
         cmocka_unit_test(nodes_that_may_stay_are_in_no_circle),
         cmocka_unit_test(waits_at_different_times_are_no_circle),
+        cmocka_unit_test(lost_answers_are_asked_for_once_more),
+        cmocka_unit_test(long_acls_are_read_to_their_end),
         cmocka_unit_test(a_session_that_owns_much_is_named),
         cmocka_unit_test(numbers_that_run_out_are_found),
     };
