@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command's requests, as queries of the core. The thread waits by a
- * descriptor, as it waits for its caller's too. Answers arrive with the client's mutex, are copied
- * into the errands, and make the descriptor readable. record.c, doctor.c and compare.c of the
- * command call this file. */
+ * The command's requests, as queries of the core. The thread waits by a descriptor, as it waits for
+ * its caller's too. Answers arrive with the client's mutex, are copied into the errands, and make
+ * the descriptor readable. Only src/tool/ask.c calls this file. */
 #include "errand.h"
 
 #include <poll.h>

@@ -105,8 +105,7 @@ static struct zkl_errand write_all(struct asker *asker, const struct zkl_part *p
 
 /* With the time by the ensemble: one transaction makes, writes and deletes a node, and the answer
  * to the write has the time. No client sees that node, and no node is touched that a client watches
- * or reads. As it is a write, the read behind it, over the same link, is not older. NO_NODE: there
- * is no record. */
+ * or reads. As it is a write, the read behind it is not older. NO_NODE: there is no record. */
 static enum zkl_errand_answer look(struct asker *asker, const struct place *place,
                                    struct sight *sight)
 {
