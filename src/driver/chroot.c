@@ -37,8 +37,8 @@ bool zkl_chroot_begin(struct zkl_rooted *rooted, const char *chroot,
     rooted->request = *request;
     rooted->texts = malloc(room_for_all(chroot, request) + 1);
     rooted->checks = calloc(request->check_count + 1, sizeof *rooted->checks);
-    rooted->parts = calloc(request->part_count + 1, sizeof *rooted->parts);
-    if (!rooted->texts || !rooted->checks || !rooted->parts) {
+    rooted->parts = request->part_count ? calloc(request->part_count, sizeof *rooted->parts) : NULL;
+    if (!rooted->texts || !rooted->checks || (request->part_count && !rooted->parts)) {
         zkl_chroot_end(rooted);
         return false;
     }
