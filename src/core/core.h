@@ -324,8 +324,8 @@ static inline struct zkl_path zkl_path_of(const char *text)
  * is sent, and sent again if the answer was lost; see query.c. */
 struct zkl_query {
     /* The asker's, unchanged until it is answered: GET, STAT, LIST_LOCK_PATH, SYNC, SET, DELETE,
-     * MAKE, ACL, PARTS as in a request; or WATCH, which is answered by NONODE as soon as path is not the node
-     * with this czxid (0: any) any more. Text is borrowed. */
+     * MAKE, ACL, PARTS as in a request; or WATCH, which is answered by NONODE as soon as path is not
+     * the node with this czxid (0: any) any more. Text is borrowed. */
     enum zkl_request_kind kind;
     const char *path;
     const char *data;

@@ -93,10 +93,9 @@ enum ask_judgement ask_judge(struct asker *asker, const char *path)
         if (e[i].answer == ZKL_ERRAND_LOST || e[i].answer == ZKL_ERRAND_OTHER)
             return ASK_UNDECIDED;
     }
-    bool was_there = e[0].answer == ZKL_ERRAND_OK, is_there = e[2].answer == ZKL_ERRAND_OK;
-    bool shown = e[1].answer == ZKL_ERRAND_OK;
-    if (e[0].answer == ZKL_ERRAND_NO_NODE && shown)
+    enum zkl_errand_answer before = e[0].answer, shown = e[1].answer, after = e[2].answer;
+    if (before == ZKL_ERRAND_NO_NODE && shown == ZKL_ERRAND_OK)
         return ASK_GHOST;
-    bool hidden = e[1].answer == ZKL_ERRAND_NO_NODE;
-    return was_there && is_there && hidden ? ASK_MISSING : ASK_AGREES;
+    bool was_there = before == ZKL_ERRAND_OK && after == ZKL_ERRAND_OK;
+    return was_there && shown == ZKL_ERRAND_NO_NODE ? ASK_MISSING : ASK_AGREES;
 }
