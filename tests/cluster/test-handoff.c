@@ -23,7 +23,6 @@ static struct zkl_mutex *shared(struct zkl_client *client, const char *path, int
     return mutex;
 }
 
-/* How many threads wait for their turn. */
 static bool is_contended(struct zkl_mutex *mutex)
 {
     zkl_driver_lock(mutex->client->driver);
