@@ -50,7 +50,7 @@ struct zkl_errand {
 };
 
 /* Send all together, in this order, and wait for their answers: what is read is not older than what
- * was answered before it. One read by itself goes out again with the next link; with anything else
+ * was answered before it (B16, B18). One read by itself goes out again with the next link; with more
  * a link that breaks answers LOST. 0: each has an answer. Else none counts, and what was to be
  * written may have been: ZKL_ETIMEDOUT; ZKL_ECANCELED: stop, a descriptor, is readable (-1: none);
  * or as of a lock. Any thread but a callback's. */
