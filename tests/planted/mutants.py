@@ -118,7 +118,8 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="zkl-mutants-"))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: tree.stop())
-    os.nice(10)
+    if not options.short:
+        os.nice(10)  # it takes an hour, and whoever started it goes on working
     passed = True
     try:
         if options.planted is not None or wants_both:
