@@ -33,13 +33,13 @@ static int begin(struct zkl_op *op, uint64_t *id)
 struct acquiring {
     struct zkl_op op; /* first */
     struct zkl_acquisition acquisition;
-    struct zkl_owner *owner;         /* the owner that acquires the hold */
-    struct zkl_mutex *mutex;         /* where it counts; the caller's, of an operation that waits */
-    struct zkl_hold *hold;           /* that, or the one that was entered again; with a reference */
-    struct zkl_hold *downgrade_from; /* the write lock's, of a read lock; with a reference */
+    struct zkl_owner *owner; /* the owner that acquires the hold */
+    struct zkl_mutex *mutex; /* where it counts; the caller's, of an operation that waits */
+    struct zkl_place *place; /* that, or the one that was entered again; with a reference */
+    struct zkl_place *downgrade_from;   /* the write lock's, of a read lock; with a reference */
     struct zkl_permit_request *request; /* or what permits are asked for with */
     bool known, waits;                  /* from the start; what it waits for was begun */
-    struct zkl_hold *entered;    /* of a re-entry: the owner's, until the call returns, ... */
+    struct zkl_place *entered;   /* of a re-entry: the owner's, until the call returns, ... */
     int hold_count;              /* ... and how often then */
     struct zkl_grant *grant;     /* the caller's, or NULL */
     struct zkl_permit **permits; /* likewise */
@@ -58,8 +58,8 @@ static void acquiring_decided(struct zkl_op *op, int rc)
     zkl_acquisition_end(&a->acquisition, rc);
     if (rc == 0) /* a semaphore's mutex may be unlocked and freed from here on */
         zkl_acquisition_settle(&a->acquisition, rc);
-    a->acquisition.hold->op = NULL;
-    a->acquisition.hold->downgrade_from = NULL;
+    a->acquisition.place->op = NULL;
+    a->acquisition.place->downgrade_from = NULL;
 }
 
 static void cancel_acquiring(struct zkl_op *op)
@@ -80,27 +80,27 @@ static void settle_failed(struct acquiring *a, int rc)
 }
 
 /* The hold that another owner had, instead of the one that the operation queued with. */
-static struct zkl_hold *have_given(struct acquiring *a)
+static struct zkl_place *have_given(struct acquiring *a)
 {
-    zkl_owner_replace(a->hold, a->hold->given);
-    a->hold = zkl_hold_exchange(a->hold);
-    return a->hold;
+    zkl_owner_replace(a->place, a->place->given);
+    a->place = zkl_place_exchange(a->place);
+    return a->place;
 }
 
 /* As the owner. */
 static int finish_own(struct acquiring *a, int rc)
 {
-    struct zkl_hold *hold = a->hold;
+    struct zkl_place *place = a->place;
     if (rc == 0) {
-        if (hold->given)
-            hold = have_given(a);
-        hold->count = 1;
-        zkl_mutex_fill_grant(a->grant, hold);
-        zkl_owner_came(hold);
+        if (place->given)
+            place = have_given(a);
+        place->count = 1;
+        zkl_mutex_fill_grant(a->grant, place);
+        zkl_owner_came(place);
         return 0;
     }
-    rc = zkl_mutex_fail_acquire(hold, rc);
-    zkl_owner_remove(hold);
+    rc = zkl_mutex_fail_acquire(place, rc);
+    zkl_owner_remove(place);
     return rc;
 }
 
@@ -109,8 +109,8 @@ static int finish_permits(struct acquiring *a, int rc)
     if (rc != 0)
         return zkl_permit_request_fail(a->request, rc);
     for (size_t i = 0; a->permits && i < a->request->count; i++)
-        a->permits[i] = (struct zkl_permit *)zkl_permit_request_hold(a->request, i);
-    zkl_mutex_fill_grant(a->grant, zkl_permit_request_hold(a->request, 0));
+        a->permits[i] = (struct zkl_permit *)zkl_permit_request_place(a->request, i);
+    zkl_mutex_fill_grant(a->grant, zkl_permit_request_place(a->request, 0));
     return 0;
 }
 
@@ -118,16 +118,16 @@ static int finish_known(struct acquiring *a, int rc)
 {
     if (rc != 0)
         return zkl_fail(rc, "the result was known at the start");
-    zkl_grant_give(a->grant, a->hold->token, zkl_hold_window_ms(a->hold), a->hold_count);
+    zkl_grant_give(a->grant, a->place->token, zkl_place_window_ms(a->place), a->hold_count);
     return 0;
 }
 
 static void drop(struct acquiring *a, bool hold_too)
 {
-    if (a->hold && hold_too)
-        zkl_hold_unref(a->hold);
+    if (a->place && hold_too)
+        zkl_place_unref(a->place);
     if (a->downgrade_from)
-        zkl_hold_unref(a->downgrade_from);
+        zkl_place_unref(a->downgrade_from);
     if (a->request)
         zkl_permit_request_unref(a->request);
 }
@@ -173,11 +173,11 @@ static int know(struct acquiring *a, int rc)
 /* 0, or the operation is as if it had not begun. */
 static int begin_waiting(struct acquiring *a, const struct zkl_wait *wait)
 {
-    struct zkl_hold *hold = a->request ? zkl_permit_request_hold(a->request, 0) : a->hold;
-    int rc = zkl_acquisition_begin(&a->acquisition, hold, wait);
+    struct zkl_place *place = a->request ? zkl_permit_request_place(a->request, 0) : a->place;
+    int rc = zkl_acquisition_begin(&a->acquisition, place, wait);
     a->waits = rc == 0;
     if (a->waits) {
-        hold->op = &a->op;
+        place->op = &a->op;
         zkl_op_step(&a->op);
     } else {
         zkl_op_withdraw(&a->op);
@@ -203,33 +203,33 @@ static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
 
 /* The owner's last unlock may come before the callback and frees a seat. So the operation reports
  * the hold of the node. */
-static void enter_again(struct acquiring *a, struct zkl_hold *hold)
+static void enter_again(struct acquiring *a, struct zkl_place *place)
 {
-    zkl_hold_enter(hold);
-    a->entered = hold;
-    a->hold_count = hold->count;
-    a->hold = hold->base ? hold->base : hold;
-    atomic_fetch_add(&a->hold->refs, 1);
+    zkl_hold_enter(place);
+    a->entered = place;
+    a->hold_count = place->count;
+    a->place = place->base ? place->base : place;
+    atomic_fetch_add(&a->place->refs, 1);
 }
 
-static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_hold *downgrade_from)
+static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_place *downgrade_from)
 {
-    a->hold = zkl_hold_new(mutex);
-    if (!a->hold)
+    a->place = zkl_place_new(mutex);
+    if (!a->place)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
     if (downgrade_from)
         atomic_fetch_add(&downgrade_from->refs, 1);
     a->downgrade_from = downgrade_from;
-    a->hold->downgrade_from = downgrade_from;
-    a->hold->to_come = true;
-    zkl_owner_add(a->hold);
+    a->place->downgrade_from = downgrade_from;
+    a->place->to_come = true;
+    zkl_owner_add(a->place);
     return 0;
 }
 
 /* As the owner: 0, or the fault. */
 static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
-    struct zkl_hold *own, *other;
+    struct zkl_place *own, *other;
     int rc = zkl_mutex_check_owner(mutex, &own, &other);
     if (rc == 0 && own)
         enter_again(a, own);
@@ -242,8 +242,8 @@ static void undo_own(struct acquiring *a)
 {
     if (a->entered)
         zkl_hold_leave(a->entered);
-    else if (a->hold)
-        zkl_owner_remove(a->hold);
+    else if (a->place)
+        zkl_owner_remove(a->place);
 }
 
 /* For a semaphore's mutex: the hold is the handle's. */
@@ -366,38 +366,38 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
 /* --- release ------------------------------------------------------------ */
 
 struct releasing {
-    struct zkl_op op;      /* first */
-    struct zkl_hold *hold; /* with a reference; NULL: there was more than one lock of it */
-    bool passed;           /* another owner has the hold already, or the handle does */
+    struct zkl_op op;        /* first */
+    struct zkl_place *place; /* with a reference; NULL: there was more than one lock of it */
+    bool passed;             /* another owner has the hold already, or the handle does */
 };
 
 static int step_releasing(struct zkl_op *op, int64_t *next_ns)
 {
-    const struct zkl_hold *hold = ((struct releasing *)op)->hold;
+    const struct zkl_place *place = ((struct releasing *)op)->place;
     (void)next_ns; /* bounded by the core: the link breaks, or the window ends */
-    return hold->phase == ZKL_PHASE_GRANTED ? ZKL_GOES_ON : hold->code;
+    return place->phase == ZKL_PHASE_GRANTED ? ZKL_GOES_ON : place->code;
 }
 
 static void releasing_decided(struct zkl_op *op, int rc)
 {
-    struct zkl_hold *hold = ((struct releasing *)op)->hold;
+    struct zkl_place *place = ((struct releasing *)op)->place;
     (void)rc;
-    if (hold)
-        hold->op = NULL;
+    if (place)
+        place->op = NULL;
 }
 
 static int finish_releasing(struct zkl_op *op, int rc)
 {
-    struct zkl_hold *hold = ((struct releasing *)op)->hold;
-    if (!hold)
+    struct zkl_place *place = ((struct releasing *)op)->place;
+    if (!place)
         return rc == 0 ? 0 : zkl_fail(rc, "the result was known at the start");
-    rc = zkl_mutex_fail_unlock(hold, rc);
-    zkl_driver_lock(hold->client->driver);
+    rc = zkl_mutex_fail_unlock(place, rc);
+    zkl_driver_lock(place->client->driver);
     if (!((struct releasing *)op)->passed)
-        zkl_count_end(hold);
-    hold->mutex->uses--;
-    zkl_driver_unlock(hold->client->driver);
-    zkl_hold_unref(hold);
+        zkl_count_end(place);
+    place->mutex->uses--;
+    zkl_driver_unlock(place->client->driver);
+    zkl_place_unref(place);
     return rc;
 }
 
@@ -422,22 +422,22 @@ static int begin_releasing(struct zkl_client *client, zkl_done_fn fn, void *arg,
 }
 
 /* The hold has no owner any more: this call drops its reference. r NULL: the client is closed. */
-static int release(struct releasing *r, struct zkl_hold *hold)
+static int release(struct releasing *r, struct zkl_place *place)
 {
     if (!r) {
-        int rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
-        zkl_hold_unref(hold);
+        int rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
+        zkl_place_unref(place);
         return rc;
     }
-    zkl_driver_lock(hold->client->driver);
-    r->hold = hold;
-    hold->op = &r->op;
-    r->passed = !zkl_hold_begin_release(hold);
+    zkl_driver_lock(place->client->driver);
+    r->place = place;
+    place->op = &r->op;
+    r->passed = !zkl_place_begin_release(place);
     if (r->passed)
         zkl_op_decide(&r->op, 0);
     else
         zkl_op_step(&r->op);
-    zkl_driver_unlock(hold->client->driver);
+    zkl_driver_unlock(place->client->driver);
     return 0;
 }
 
@@ -456,16 +456,16 @@ static int decide(struct releasing *r, int rc)
 /* As the owner. */
 static int unlock(struct zkl_mutex *mutex, zkl_done_fn fn, void *arg)
 {
-    struct zkl_hold *hold = mutex->kind->find(mutex);
-    if (!hold)
+    struct zkl_place *place = mutex->kind->find(mutex);
+    if (!place)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    mutex->kind->put(hold);
+    mutex->kind->put(place);
     struct releasing *r = NULL;
     int rc = begin_releasing(mutex->client, fn, arg, &r);
     if (rc == ZKL_ENOMEM)
         return zkl_fail(rc, "%s", mutex->lock_path->path);
-    rc = mutex->kind->give_up(mutex, &hold); /* of a handle's hold another thread may be faster */
-    return hold ? release(r, hold) : decide(r, rc);
+    rc = mutex->kind->give_up(mutex, &place); /* of a handle's hold another thread may be faster */
+    return place ? release(r, place) : decide(r, rc);
 }
 
 int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,
@@ -490,15 +490,15 @@ int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl
 int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg)
 {
     static const char call[] = "zkl_permit_release_async";
-    struct zkl_hold *hold = (struct zkl_hold *)permit;
+    struct zkl_place *place = (struct zkl_place *)permit;
     int rc = fn ? zkl_permit_check_release(permit, call)
                 : zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, permit ? "fn" : "permit");
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
     struct releasing *r = NULL;
-    rc = begin_releasing(hold->client, fn, arg, &r);
-    rc = rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", hold->lock_path->path) : release(r, hold);
+    rc = begin_releasing(place->client, fn, arg, &r);
+    rc = rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", place->lock_path->path) : release(r, place);
     zkl_shield_end(shield);
     return rc;
 }

@@ -17,24 +17,25 @@
 
 /* --- coming and going ------------------------------------------------------- */
 
-static struct zkl_hold *base_of(const struct zkl_read_cache *cache)
+static struct zkl_place *base_of(const struct zkl_read_cache *cache)
 {
-    return (struct zkl_hold *)cache->holder;
+    return (struct zkl_place *)cache->holder;
 }
 
 /* Counted in: is that any good? */
 static bool is_in(const struct zkl_read_cache *cache, int64_t until_boot)
 {
-    return until_boot != 0 && zkl_clock_boot_ns() < until_boot && !zkl_hold_is_lost(base_of(cache));
+    return until_boot != 0 && zkl_clock_boot_ns() < until_boot &&
+           !zkl_place_is_lost(base_of(cache));
 }
 
-struct zkl_hold *zkl_cached_enter(const struct zkl_mutex *mutex, const struct zkl_wait *wait)
+struct zkl_place *zkl_cached_enter(const struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
     struct zkl_read_cache *cache = zkl_cached_of(mutex);
     if (!cache || wait->lease_ms > 0 ||
         atomic_load_explicit(&cache->gate.until_boot, memory_order_relaxed) == 0)
         return NULL; /* not even counted */
-    struct zkl_hold *seat = zkl_owner_prepare() == 0 ? zkl_seat_new() : NULL;
+    struct zkl_place *seat = zkl_owner_prepare() == 0 ? zkl_seat_new() : NULL;
     if (!seat)
         return NULL;
     struct zkl_driver *d = mutex->client->driver;
@@ -47,9 +48,10 @@ struct zkl_hold *zkl_cached_enter(const struct zkl_mutex *mutex, const struct zk
     return NULL;
 }
 
-int zkl_cached_leave(struct zkl_hold *seat)
+int zkl_cached_leave(struct zkl_place *seat)
 {
-    int rc = zkl_hold_is_lost(seat) ? ZKL_ELOST : (zkl_hold_window_ns(seat) == 0 ? ZKL_EDOUBT : 0);
+    int rc =
+        zkl_place_is_lost(seat) ? ZKL_ELOST : (zkl_place_window_ns(seat) == 0 ? ZKL_EDOUBT : 0);
     if (rc != 0)
         zkl_fail(rc, "%s: %s", seat->lock_path->path,
                  rc == ZKL_EDOUBT ? "the window is empty" : "the readers' node is lost");
@@ -61,34 +63,35 @@ int zkl_cached_leave(struct zkl_hold *seat)
 /* --- whose node -------------------------------------------------------------- */
 
 /* With the mutex. A writer of the same handle would wait for what is opened now. */
-static bool open_locked(struct zkl_hold *hold, struct zkl_hold *seat)
+static bool open_locked(struct zkl_place *place, struct zkl_place *seat)
 {
-    struct zkl_mutex *mutex = hold->mutex;
-    struct zkl_core *core = &hold->client->driver->core;
-    bool may = mutex->rwlock->write.uses == 0 && hold->fn == mutex->fn &&
-               hold->fn_arg == mutex->fn_arg && !zkl_hold_is_lost(hold);
-    if (!may || !zkl_read_cache_open(core, zkl_clock_now(), zkl_cached_of(mutex), &hold->contender))
+    struct zkl_mutex *mutex = place->mutex;
+    struct zkl_core *core = &place->client->driver->core;
+    bool may = mutex->rwlock->write.uses == 0 && place->fn == mutex->fn &&
+               place->fn_arg == mutex->fn_arg && !zkl_place_is_lost(place);
+    if (!may ||
+        !zkl_read_cache_open(core, zkl_clock_now(), zkl_cached_of(mutex), &place->contender))
         return false;
-    zkl_seat_take(seat, hold);
+    zkl_seat_take(seat, place);
     mutex->uses--; /* the gate counts from here on */
     return true;
 }
 
-struct zkl_hold *zkl_cached_open(struct zkl_hold *hold)
+struct zkl_place *zkl_cached_open(struct zkl_place *place)
 {
-    struct zkl_driver *d = hold->client->driver;
-    if (!hold->caches)
-        return hold;
-    struct zkl_hold *seat = zkl_seat_new();
+    struct zkl_driver *d = place->client->driver;
+    if (!place->caches)
+        return place;
+    struct zkl_place *seat = zkl_seat_new();
     zkl_driver_lock(d);
-    bool opened = seat && open_locked(hold, seat);
-    zkl_cached_want_no_more(hold);
+    bool opened = seat && open_locked(place, seat);
+    zkl_cached_want_no_more(place);
     zkl_driver_unlock(d);
     if (opened)
         return seat;
     if (seat)
         zkl_seat_free(seat, zkl_owner_is_thread());
-    return hold;
+    return place;
 }
 
 /* --- closing ------------------------------------------------------------------ */
@@ -96,12 +99,12 @@ struct zkl_hold *zkl_cached_open(struct zkl_hold *hold)
 /* The handle's reference; it was counted once when it was granted. */
 static void dropped(struct zkl_read_cache *cache, struct zkl_contender *contender)
 {
-    struct zkl_hold *hold = (struct zkl_hold *)contender;
+    struct zkl_place *place = (struct zkl_place *)contender;
     (void)cache;
-    hold->returned = false; /* no thread has it: the library reports nothing of the node */
-    zkl_count_released(hold);
-    zkl_count_end(hold);
-    zkl_hold_put(hold);
+    place->returned = false; /* no thread has it: the library reports nothing of the node */
+    zkl_count_released(place);
+    zkl_count_end(place);
+    zkl_place_put(place);
 }
 
 void zkl_cached_setup(struct zkl_rwlock *rwlock)

@@ -3,14 +3,14 @@
 #ifndef ZKL_API_CACHED_READER_H
 #define ZKL_API_CACHED_READER_H
 
-#include "hold.h"
+#include "place.h"
 
 /* Without the mutex. A reader's first acquisition, without a request; NULL: it has to queue. */
-struct zkl_hold *zkl_cached_enter(const struct zkl_mutex *mutex, const struct zkl_wait *wait);
+struct zkl_place *zkl_cached_enter(const struct zkl_mutex *mutex, const struct zkl_wait *wait);
 /* The last unlock of what that returned: the code of the unlock, noted as the failure. */
-int zkl_cached_leave(struct zkl_hold *seat);
+int zkl_cached_leave(struct zkl_place *seat);
 /* A reader was granted, as any: what the caller has from here on, that hold or a seat. */
-struct zkl_hold *zkl_cached_open(struct zkl_hold *hold);
+struct zkl_place *zkl_cached_open(struct zkl_place *place);
 
 void zkl_cached_setup(struct zkl_rwlock *rwlock);
 

@@ -17,7 +17,7 @@
 #include "driver/clock.h"
 #include "driver/trouble.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 #include "op.h"
 #include "security.h"
 #include "sized.h"
@@ -173,8 +173,8 @@ static void free_client(void *arg)
     struct zkl_client *client = arg;
     zkl_log_fini(client);
     free(client->owner);
-    for (int i = 0; i < ZKL_SPARE_HOLDS; i++)
-        free(client->spare_holds[i]);
+    for (int i = 0; i < ZKL_SPARE_PLACES; i++)
+        free(client->spare_places[i]);
     free(client->ops.slots);
     free(client->ops.heap);
     zkl_waker_fini(&client->opener);
@@ -190,8 +190,8 @@ static struct zkl_client *new_client(const struct zkl_client_options *o)
     atomic_init(&client->refs, 1);
     atomic_init(&client->closed, false);
     zkl_waker_init(&client->opener, NULL);
-    for (int i = 0; i < ZKL_SPARE_HOLDS; i++)
-        atomic_init(&client->spare_holds[i], NULL);
+    for (int i = 0; i < ZKL_SPARE_PLACES; i++)
+        atomic_init(&client->spare_places[i], NULL);
     char host[65] = "";
     if (gethostname(host, sizeof host - 1) != 0)
         strcpy(host, "unknown");
@@ -247,7 +247,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
         .first_read = o->connect_timeout_ms > 0,
         .follow_ensemble = o->follow_ensemble != 0,
-        .notification = zkl_hold_notification,
+        .notification = zkl_place_notification,
         .session = on_session,
         .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
         .resolved = zkl_log_is_on(&client->log) ? zkl_log_resolver : NULL,

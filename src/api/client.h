@@ -45,7 +45,7 @@ struct zkl_ops {
     uint64_t serial;
 };
 
-#define ZKL_SPARE_HOLDS 16
+#define ZKL_SPARE_PLACES 16
 
 struct zkl_client {
     struct zkl_driver *driver;
@@ -56,11 +56,11 @@ struct zkl_client {
     char self[96];   /* "host pid " */
     char number[32]; /* "pid.n", the n-th client of its process */
     /* Memory for the next ones, or NULL. */
-    _Atomic(struct zkl_hold *) spare_holds[ZKL_SPARE_HOLDS];
+    _Atomic(struct zkl_place *) spare_places[ZKL_SPARE_PLACES];
 
     /* All below: under the driver's mutex. */
     struct zkl_lock_path *lock_paths[ZKL_LOCK_PATH_BUCKETS];
-    struct zkl_hold *waiting;           /* calls that wait for a grant, for cancel objects */
+    struct zkl_place *waiting;          /* calls that wait for a grant, for cancel objects */
     struct zkl_query_wait *query_waits; /* calls that wait for answers */
     struct zkl_ops ops;
     struct zkl_cancel_use *cancels;
@@ -82,10 +82,10 @@ struct zkl_client {
  * (mutex.c), or the handle (semaphore_mutex.c). */
 struct zkl_mutex_kind {
     int (*acquire)(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant);
-    struct zkl_hold *(*find)(struct zkl_mutex *mutex); /* the caller's, until put; NULL: none */
-    void (*put)(struct zkl_hold *hold);
+    struct zkl_place *(*find)(struct zkl_mutex *mutex); /* the caller's, until put; NULL: none */
+    void (*put)(struct zkl_place *place);
     /* For an unlock: the caller must release *hold. NULL: the code is that of the unlock. */
-    int (*give_up)(struct zkl_mutex *mutex, struct zkl_hold **hold);
+    int (*give_up)(struct zkl_mutex *mutex, struct zkl_place **place);
     void (*free)(struct zkl_mutex *mutex);
 };
 
@@ -112,7 +112,7 @@ struct zkl_rwlock {
     struct zkl_read_cache cache; /* of the reader's handle */
     /* under the driver's mutex: the reader that queues with a node which may become that of all;
      * NULL: none does */
-    const struct zkl_hold *candidate;
+    const struct zkl_place *candidate;
 };
 
 /* Or a mutex made of one, whose handle is base: that has a kind then. */
@@ -121,7 +121,7 @@ struct zkl_semaphore {
     struct zkl_lock_path *path, *gate; /* the gate's is <path>/locks */
     /* under the driver's mutex */
     struct zkl_semaphore_view view;
-    struct zkl_hold *hold; /* a mutex's, for all threads; with a reference */
+    struct zkl_place *place; /* a mutex's, for all threads; with a reference */
 };
 
 /* 0, ZKL_EFORK or ZKL_ECLOSED (closed_too). */

@@ -71,59 +71,59 @@ int zkl_count_failure(const struct zkl_mutex *mutex, int code)
     return code;
 }
 
-void zkl_count_acquired(struct zkl_hold *hold)
+void zkl_count_acquired(struct zkl_place *place)
 {
-    hold->counts = counts_of(hold->mutex);
-    hold->counts->acquisitions++;
-    zkl_histogram_add(&hold->counts->wait, hold->got_ns - hold->began_ns);
+    place->counts = counts_of(place->mutex);
+    place->counts->acquisitions++;
+    zkl_histogram_add(&place->counts->wait, place->got_ns - place->began_ns);
 }
 
 /* Its time as a hold is over, by the event that is being handled: with its loss, else with
  * unlock. */
-static void end_time(struct zkl_hold *hold)
+static void end_time(struct zkl_place *place)
 {
-    if (hold->got_ns != 0)
-        zkl_histogram_add(&hold->counts->hold,
-                          hold->client->driver->core.now.mono_ns - hold->got_ns);
-    hold->got_ns = 0;
+    if (place->got_ns != 0)
+        zkl_histogram_add(&place->counts->hold,
+                          place->client->driver->core.now.mono_ns - place->got_ns);
+    place->got_ns = 0;
 }
 
-void zkl_count_state(struct zkl_hold *hold, int state, int reason)
+void zkl_count_state(struct zkl_place *place, int state, int reason)
 {
-    if (!hold->counts)
+    if (!place->counts)
         return;
-    hold->counts->suspects += state == ZKL_HOLD_SUSPECT;
-    hold->counts->revocations += state == ZKL_HOLD_REVOKE_REQUESTED;
+    place->counts->suspects += state == ZKL_HOLD_SUSPECT;
+    place->counts->revocations += state == ZKL_HOLD_REVOKE_REQUESTED;
     if (state == ZKL_HOLD_LOST) {
-        hold->counts->losses[reason]++;
-        end_time(hold);
+        place->counts->losses[reason]++;
+        end_time(place);
     }
 }
 
-void zkl_count_released(struct zkl_hold *hold)
+void zkl_count_released(struct zkl_place *place)
 {
-    if (!hold->counts)
+    if (!place->counts)
         return;
-    hold->counts->releases++;
-    end_time(hold);
+    place->counts->releases++;
+    end_time(place);
 }
 
-void zkl_count_passed(struct zkl_hold *hold)
+void zkl_count_passed(struct zkl_place *place)
 {
-    if (!hold->counts)
+    if (!place->counts)
         return;
-    hold->counts->passed++;
-    zkl_count_released(hold);
-    zkl_count_end(hold);
-    hold->reentries = 0;
+    place->counts->passed++;
+    zkl_count_released(place);
+    zkl_count_end(place);
+    place->reentries = 0;
 }
 
-void zkl_count_end(struct zkl_hold *hold)
+void zkl_count_end(struct zkl_place *place)
 {
-    if (!hold->counts)
+    if (!place->counts)
         return;
-    hold->counts->reentries += hold->reentries;
-    hold->counts->unconfirmed += hold->phase == ZKL_PHASE_RELEASED &&
-                                 (hold->code == ZKL_EUNCONFIRMED || hold->code == ZKL_EDOUBT);
-    hold->counts = NULL;
+    place->counts->reentries += place->reentries;
+    place->counts->unconfirmed += place->phase == ZKL_PHASE_RELEASED &&
+                                  (place->code == ZKL_EUNCONFIRMED || place->code == ZKL_EDOUBT);
+    place->counts = NULL;
 }

@@ -6,7 +6,7 @@
 
 #include <zklock/metrics.h>
 
-#include "hold.h"
+#include "place.h"
 
 /* Keep figures of this path from now on. False: no memory. Without the mutex. */
 bool zkl_lock_path_keep_counts(struct zkl_client *client, struct zkl_lock_path *lock_path);
@@ -21,12 +21,12 @@ int zkl_count_failure(const struct zkl_mutex *mutex, int code);
 void zkl_count_failed(const struct zkl_mutex *mutex, int code);
 
 /* The life of a hold; with the mutex. */
-void zkl_count_acquired(struct zkl_hold *hold);
-void zkl_count_state(struct zkl_hold *hold, int state, int reason);
+void zkl_count_acquired(struct zkl_place *place);
+void zkl_count_state(struct zkl_place *place, int state, int reason);
 /* Its owner's last unlock has begun; and is over, or no thread waits for its end. */
-void zkl_count_released(struct zkl_hold *hold);
-void zkl_count_end(struct zkl_hold *hold);
+void zkl_count_released(struct zkl_place *place);
+void zkl_count_end(struct zkl_place *place);
 /* Both together: the hold continues as another owner's, or as the handle's. */
-void zkl_count_passed(struct zkl_hold *hold);
+void zkl_count_passed(struct zkl_place *place);
 
 #endif

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 #include "owner.h"
 
-static int put_path(const struct zkl_hold *hold, const char *chroot, char *path, size_t size,
+static int put_path(const struct zkl_place *hold, const char *chroot, char *path, size_t size,
                     const char *call)
 {
     size_t cut = chroot ? strlen(chroot) : 0;
@@ -30,14 +30,14 @@ static int put_path(const struct zkl_hold *hold, const char *chroot, char *path,
 }
 
 /* hold NULL: there is none. */
-static int guard_hold(const struct zkl_hold *hold, int64_t need_ms, const char *chroot, char *path,
+static int guard_hold(const struct zkl_place *hold, int64_t need_ms, const char *chroot, char *path,
                       size_t size, const char *call)
 {
     if (zkl_check_ms(need_ms, call) != 0)
         return ZKL_EBADTIMEOUT;
     if (!hold)
         return zkl_fail(ZKL_ENOTOWNER, "%s", call);
-    if (!zkl_hold_still_held(zkl_hold_window_ms(hold), need_ms, call))
+    if (!zkl_hold_still_held(zkl_place_window_ms(hold), need_ms, call))
         return zkl_fail(ZKL_ELOST, "%s: %s: the hold is lost, or not proved for that long%s", call,
                         hold->lock_path->path, zkl_hold_why_unproved(hold->client));
     return put_path(hold, chroot, path, size, call);
@@ -52,7 +52,7 @@ int zkl_guard_mutex_path(struct zkl_mutex *mutex, int64_t need_ms, const char *c
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc != 0)
         return rc;
-    struct zkl_hold *hold = mutex->kind->find(mutex);
+    struct zkl_place *hold = mutex->kind->find(mutex);
     rc = guard_hold(hold, need_ms, chroot, guard->path, sizeof guard->path, call);
     if (hold)
         mutex->kind->put(hold);
@@ -63,7 +63,7 @@ int zkl_guard_permit_path(struct zkl_permit *permit, int64_t need_ms, const char
                           struct zkl_guard *guard)
 {
     static const char call[] = "zkl_guard_permit";
-    const struct zkl_hold *hold = (struct zkl_hold *)permit;
+    const struct zkl_place *hold = (struct zkl_place *)permit;
     if (!permit || !guard)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, permit ? "guard" : "permit");
     int rc = zkl_client_check(hold->client, false, call);
@@ -77,14 +77,14 @@ int zkl_guard_multi_paths(struct zkl_multi *multi, int64_t need_ms, const char *
     if (!multi || !guards)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, multi ? "guards" : "multi");
     size_t n = 0;
-    struct zkl_hold *hold;
+    struct zkl_place *hold;
     int rc = zkl_multi_nth_hold(multi, n, call, &hold);
     while (rc == 0 && hold) {
         if (n < count)
             rc = guard_hold(hold, need_ms, chroot, guards[n].path, sizeof guards[n].path, call);
         else
             rc = zkl_fail(ZKL_EINVAL, "%s: there is room for only %zu checks", call, count);
-        zkl_hold_unref(hold);
+        zkl_place_unref(hold);
         if (rc == 0)
             rc = zkl_multi_nth_hold(multi, ++n, call, &hold);
     }

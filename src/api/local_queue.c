@@ -11,40 +11,40 @@
 #include <limits.h>
 #include "driver/clock.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 
 #define MS INT64_C(1000000)
 
-static struct zkl_hold *of_local_waiter(struct zkl_local_waiter *local_waiter)
+static struct zkl_place *of_local_waiter(struct zkl_local_waiter *local_waiter)
 {
-    return (struct zkl_hold *)((char *)local_waiter - offsetof(struct zkl_hold, local_waiter));
+    return (struct zkl_place *)((char *)local_waiter - offsetof(struct zkl_place, local_waiter));
 }
 
 static void queues(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
 {
     (void)local_queue;
-    zkl_hold_begin(of_local_waiter(local_waiter));
+    zkl_place_begin(of_local_waiter(local_waiter));
 }
 
-static void take_given(struct zkl_hold *hold)
+static void take_given(struct zkl_place *place)
 {
-    hold->given = (struct zkl_hold *)hold->local_waiter.given;
-    hold->given->leader = hold;
-    hold->given->began_ns = hold->began_ns;
-    hold->phase = ZKL_PHASE_GRANTED;
+    place->given = (struct zkl_place *)place->local_waiter.given;
+    place->given->leader = place;
+    place->given->began_ns = place->began_ns;
+    place->phase = ZKL_PHASE_GRANTED;
 }
 
 static void given(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
 {
     (void)local_queue;
     take_given(of_local_waiter(local_waiter));
-    zkl_hold_wake(of_local_waiter(local_waiter));
+    zkl_place_wake(of_local_waiter(local_waiter));
 }
 
 static void dropped(struct zkl_local_queue *local_queue, struct zkl_contender *contender)
 {
     (void)local_queue;
-    zkl_hold_put((struct zkl_hold *)contender);
+    zkl_place_put((struct zkl_place *)contender);
 }
 
 void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options)
@@ -59,21 +59,21 @@ void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_optio
         mutex->local_queue.handoffs_max > 0 || mutex->local_queue.retain_ns > 0;
 }
 
-void zkl_hold_join_local_queue(struct zkl_hold *hold, const struct zkl_lock_request *lock_request,
-                               bool ahead)
+void zkl_place_join_local_queue(struct zkl_place *place,
+                                const struct zkl_lock_request *lock_request, bool ahead)
 {
-    assert(zkl_driver_is_locked(hold->client->driver));
-    struct zkl_core *core = &hold->client->driver->core;
-    hold->local_waiter.contender = &hold->contender;
-    hold->local_waiter.lock_request = *lock_request;
-    switch (zkl_local_queue_join(core, zkl_clock_now(), &hold->mutex->local_queue,
-                                 &hold->local_waiter, ahead)) {
+    assert(zkl_driver_is_locked(place->client->driver));
+    struct zkl_core *core = &place->client->driver->core;
+    place->local_waiter.contender = &place->contender;
+    place->local_waiter.lock_request = *lock_request;
+    switch (zkl_local_queue_join(core, zkl_clock_now(), &place->mutex->local_queue,
+                                 &place->local_waiter, ahead)) {
     case ZKL_LOCAL_QUEUE_GIVEN:
-        take_given(hold);
+        take_given(place);
         break;
     case ZKL_LOCAL_QUEUE_BUSY:
-        hold->phase = ZKL_PHASE_FAILED;
-        hold->code = ZKL_EBUSY;
+        place->phase = ZKL_PHASE_FAILED;
+        place->code = ZKL_EBUSY;
         break;
     case ZKL_LOCAL_QUEUE_QUEUES:
     case ZKL_LOCAL_QUEUE_WAITS:
@@ -81,49 +81,49 @@ void zkl_hold_join_local_queue(struct zkl_hold *hold, const struct zkl_lock_requ
     }
 }
 
-bool zkl_hold_pass(struct zkl_hold *hold)
+bool zkl_place_pass(struct zkl_place *place)
 {
-    struct zkl_mutex *mutex = hold->mutex;
+    struct zkl_mutex *mutex = place->mutex;
     if (!mutex->has_local_queue)
         return false;
     /* A hold that its call never returned cannot pass to another owner: that call may need it
      * again. Nor can a hold that reports to another callback than the next owner's would. */
-    if (!hold->returned || hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg) {
-        zkl_local_queue_part(&hold->client->driver->core, zkl_clock_now(), &mutex->local_queue,
-                             &hold->contender);
+    if (!place->returned || place->fn != mutex->fn || place->fn_arg != mutex->fn_arg) {
+        zkl_local_queue_part(&place->client->driver->core, zkl_clock_now(), &mutex->local_queue,
+                             &place->contender);
         return false;
     }
-    hold->returned = false;           /* to its next owner */
-    atomic_fetch_add(&hold->refs, 1); /* the next owner's, or the handle's */
-    bool passed = zkl_local_queue_pass(&hold->client->driver->core, zkl_clock_now(),
-                                       &mutex->local_queue, &hold->contender);
+    place->returned = false;           /* to its next owner */
+    atomic_fetch_add(&place->refs, 1); /* the next owner's, or the handle's */
+    bool passed = zkl_local_queue_pass(&place->client->driver->core, zkl_clock_now(),
+                                       &mutex->local_queue, &place->contender);
     if (passed) {
-        zkl_count_passed(hold);
+        zkl_count_passed(place);
     } else {
-        hold->returned = true;
-        atomic_fetch_sub(&hold->refs, 1); /* the caller has one */
+        place->returned = true;
+        atomic_fetch_sub(&place->refs, 1); /* the caller has one */
     }
     return passed;
 }
 
-void zkl_hold_put_given(struct zkl_hold *hold)
+void zkl_place_put_given(struct zkl_place *place)
 {
-    struct zkl_hold *got = hold->given;
+    struct zkl_place *got = place->given;
     if (!got)
         return;
-    hold->given = NULL;
-    if (got->leader == hold)
+    place->given = NULL;
+    if (got->leader == place)
         got->leader = NULL;
-    zkl_hold_put(got);
+    zkl_place_put(got);
 }
 
-struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
+struct zkl_place *zkl_place_exchange(struct zkl_place *place)
 {
-    struct zkl_hold *got = hold->given;
+    struct zkl_place *got = place->given;
     if (!got)
-        return hold;
-    hold->given = NULL;
-    zkl_hold_unref(hold);
+        return place;
+    place->given = NULL;
+    zkl_place_unref(place);
     return got;
 }
 
@@ -134,32 +134,33 @@ static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex,
            boot_ns < zkl_proof_fresh_until(&d->core.session.proof);
 }
 
-static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mutex, int64_t boot_ns)
+static struct zkl_place *take_locked(struct zkl_driver *d, struct zkl_mutex *mutex, int64_t boot_ns)
 {
-    struct zkl_hold *hold = (struct zkl_hold *)zkl_local_queue_take(&d->core, &mutex->local_queue);
+    struct zkl_place *place =
+        (struct zkl_place *)zkl_local_queue_take(&d->core, &mutex->local_queue);
     mutex->uses++;
     /* A clock is not read for the figures: the two differ as they did a moment ago. */
-    hold->began_ns = hold->got_ns = zkl_time_mono(d->core.now, boot_ns);
-    zkl_hold_returned(hold);
-    return hold;
+    place->began_ns = place->got_ns = zkl_time_mono(d->core.now, boot_ns);
+    zkl_place_returned(place);
+    return place;
 }
 
-struct zkl_hold *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
+struct zkl_place *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
     struct zkl_driver *d = mutex->client->driver;
-    struct zkl_hold *hold = NULL;
+    struct zkl_place *place = NULL;
     if (mutex->local_queue.retain_ns == 0 || wait->lease_ms > 0)
         return NULL;
     zkl_driver_lock(d);
     int64_t boot_ns = zkl_clock_boot_ns();
     if (is_proved(d, mutex, boot_ns))
-        hold = take_locked(d, mutex, boot_ns);
+        place = take_locked(d, mutex, boot_ns);
     zkl_driver_unlock(d);
-    return hold;
+    return place;
 }
 
 bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
-                              const struct zkl_wait *wait, struct zkl_hold **holds)
+                              const struct zkl_wait *wait, struct zkl_place **holds)
 {
     struct zkl_driver *d = mutexes[0]->client->driver;
     bool all = true;
@@ -173,7 +174,7 @@ bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
         else
             holds[i] = take_locked(d, mutexes[i], now.boot_ns);
         if (all && wait->lease_ms > 0)
-            (void)zkl_hold_lease(holds[i], wait->lease_ms);
+            (void)zkl_place_lease(holds[i], wait->lease_ms);
     }
     zkl_driver_unlock(d);
     return all;

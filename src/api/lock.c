@@ -11,7 +11,7 @@
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 #include "make/make.h"
 #include "seat.h"
 #include "sized.h"
@@ -151,7 +151,7 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
     }
     zkl_driver_unlock(d);
     for (size_t i = 0; i < count; i++)
-        zkl_hold_drop_notes(notes[i]);
+        zkl_place_drop_notes(notes[i]);
     return rc;
 }
 
@@ -251,14 +251,14 @@ void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, 
         zkl_sized_write(grant, &ours, sizeof ours);
 }
 
-void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold)
+void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place)
 {
-    zkl_grant_give(grant, hold->token, zkl_hold_window_ms(hold), hold->count);
+    zkl_grant_give(grant, place->token, zkl_place_window_ms(place), place->count);
 }
 
-int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)
+int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc)
 {
-    const char *path = hold->lock_path->path;
+    const char *path = place->lock_path->path;
     if (rc == ZKL_EACCES)
         return zkl_fail(
             rc,
@@ -266,7 +266,7 @@ int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)
             "this client's session ends; to end the session, close the client",
             path);
     if (rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT)
-        return zkl_fail(rc, "%s: %s", path, hold->detail);
+        return zkl_fail(rc, "%s: %s", path, place->detail);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
 }
 
@@ -301,40 +301,40 @@ int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_
     return 0;
 }
 
-int zkl_hold_read_state(const struct zkl_hold *hold, enum zkl_reason *reason)
+int zkl_hold_read_state(const struct zkl_place *place, enum zkl_reason *reason)
 {
     enum zkl_reason none, *out = reason ? reason : &none;
     int shield = zkl_shield(), state = 0;
-    if (hold) {
-        zkl_driver_lock(hold->client->driver);
-        state = zkl_hold_state_now(hold, out);
-        zkl_driver_unlock(hold->client->driver);
+    if (place) {
+        zkl_driver_lock(place->client->driver);
+        state = zkl_place_state_now(place, out);
+        zkl_driver_unlock(place->client->driver);
     }
     zkl_shield_end(shield);
     zkl_fail_none();
     return state;
 }
 
-int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call)
+int zkl_hold_node_path(const struct zkl_place *place, char *buf, size_t size, const char *call)
 {
     if (!buf && size > 0)
         return zkl_fail(ZKL_EINVAL, "%s: buf is NULL", call);
-    return snprintf(buf, size, "%s/%s", hold->lock_path->path, hold->node);
+    return snprintf(buf, size, "%s/%s", place->lock_path->path, place->node);
 }
 
-int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call)
+int zkl_hold_extend(struct zkl_place *place, int64_t lease_ms, const char *call)
 {
     if (lease_ms <= 0 || lease_ms > ZKL_TIMEOUT_MAX_MS)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)lease_ms);
-    if (hold->base)
+    if (place->base)
         return zkl_fail(
             ZKL_EINVAL,
             "%s: %s: a reader in a retained node has no lease of its own: acquire it with lease_ms",
-            call, hold->lock_path->path);
+            call, place->lock_path->path);
     int shield = zkl_shield();
-    int rc = zkl_hold_renew(hold, lease_ms);
+    int rc = zkl_place_renew(place, lease_ms);
     if (rc != 0)
-        zkl_fail(rc, "%s: %d unlock(s) due", hold->lock_path->path, hold->count);
+        zkl_fail(rc, "%s: %d unlock(s) due", place->lock_path->path, place->count);
     zkl_shield_end(shield);
     return rc;
 }

@@ -2,7 +2,7 @@
  *
  * The log: reports of the core and of the holds, queued for the dispatch thread, which passes each
  * to the user's callback as an event with one line of text. This file owns the queue, which is
- * bounded: it counts the events that did not fit. client.c and hold.c queue lines with the client's
+ * bounded: it counts the events that did not fit. client.c and place.c queue lines with the client's
  * mutex; the callback runs without it. */
 #include "log.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "driver/clock.h"
-#include "hold.h"
+#include "place.h"
 
 #define MS INT64_C(1000000)
 #define MESSAGE_MAX (ZKL_TRACE_MAX + ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX)
@@ -129,7 +129,7 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
         event.node = trace->contender->machine.node;
     }
     if (trace->kind == ZKL_TRACE_PERMITS)
-        event.path = ((const struct zkl_hold *)trace->contender)->lock_path->path;
+        event.path = ((const struct zkl_place *)trace->contender)->lock_path->path;
     event.contender = trace->number;
     event.from = zkl_trace_state_name(trace->kind, trace->from);
     event.to = zkl_trace_state_name(trace->kind, trace->to);
@@ -146,17 +146,18 @@ void zkl_log_resolver(void *arg, const char *host, const char *why)
     enqueue(arg, event, NULL);
 }
 
-static struct zkl_log_event hold_event(const struct zkl_hold *hold, enum zkl_log_kind kind,
+static struct zkl_log_event hold_event(const struct zkl_place *place, enum zkl_log_kind kind,
                                        enum zkl_log_level level)
 {
     struct zkl_log_event event = new_event(kind, level);
-    event.path = hold->lock_path->path;
-    event.node = hold->contender.machine.node;
-    event.contender = hold->contender.number;
+    event.path = place->lock_path->path;
+    event.node = place->contender.machine.node;
+    event.contender = place->contender.number;
     return event;
 }
 
-void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notification *notification)
+void zkl_log_notification(const struct zkl_place *place,
+                          const struct zkl_notification *notification)
 {
     static const enum zkl_log_kind kinds[] = {[ZKL_NOTIFY_GRANTED] = ZKL_LOG_KIND_GRANTED,
                                               [ZKL_NOTIFY_FAILED] = ZKL_LOG_KIND_FAILED,
@@ -164,15 +165,15 @@ void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notifica
     if (notification->type == ZKL_NOTIFY_STATE || notification->type == ZKL_NOTIFY_ENDED)
         return; /* zkl_log_state reports states, from the caller's view */
     struct zkl_log_event event =
-        hold_event(hold, kinds[notification->type], level_of_code(notification->code));
+        hold_event(place, kinds[notification->type], level_of_code(notification->code));
     event.code = notification->code;
     event.why = zkl_strerror(notification->code);
     if (notification->type == ZKL_NOTIFY_GRANTED)
-        event.token = (uint64_t)hold->contender.machine.czxid;
-    enqueue(hold->client, event, NULL);
+        event.token = (uint64_t)place->contender.machine.czxid;
+    enqueue(place->client, event, NULL);
 }
 
-void zkl_log_state(const struct zkl_hold *hold, int state, int reason)
+void zkl_log_state(const struct zkl_place *place, int state, int reason)
 {
     static const char *const names[] = {[ZKL_HOLD_HELD] = "HELD",
                                         [ZKL_HOLD_SUSPECT] = "SUSPECT",
@@ -188,14 +189,14 @@ void zkl_log_state(const struct zkl_hold *hold, int state, int reason)
                                           [ZKL_REASON_CLOSED] = "the client was closed",
                                           [ZKL_REASON_OWNER_EXITED] = "its thread ended",
                                           [ZKL_REASON_UNCHECKED] = "the node cannot be checked"};
-    struct zkl_log_event event = hold_event(hold, ZKL_LOG_KIND_HOLD, level_of_hold(state));
-    event.node = hold->node;
+    struct zkl_log_event event = hold_event(place, ZKL_LOG_KIND_HOLD, level_of_hold(state));
+    event.node = place->node;
     event.to = names[state];
     event.why = reasons[reason];
     event.state = state;
     event.reason = reason;
-    event.token = hold->token;
-    enqueue(hold->client, event, NULL);
+    event.token = place->token;
+    enqueue(place->client, event, NULL);
 }
 
 /* --- the dispatch thread ------------------------------------------------ */

@@ -9,7 +9,7 @@
 #include "driver/driver.h"
 
 struct zkl_client;
-struct zkl_hold;
+struct zkl_place;
 
 #define ZKL_LOG_RECORDS 256
 
@@ -40,7 +40,8 @@ void zkl_log_trace(void *client, const struct zkl_trace *trace);
 /* A driver's resolved callback. */
 void zkl_log_resolver(void *client, const char *host, const char *why);
 /* What the core notified a hold of, except its state. */
-void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notification *notification);
-void zkl_log_state(const struct zkl_hold *hold, int state, int reason);
+void zkl_log_notification(const struct zkl_place *place,
+                          const struct zkl_notification *notification);
+void zkl_log_state(const struct zkl_place *place, int state, int reason);
 
 #endif

@@ -18,9 +18,9 @@
 /* --- what is so now ----------------------------------------------------- */
 
 /* A call that waits at this path; the list has the last one first, but of each path any may. */
-static void look_at_waiter(const struct zkl_hold *hold, struct zkl_lock_metrics *m)
+static void look_at_waiter(const struct zkl_place *place, struct zkl_lock_metrics *m)
 {
-    const struct zkl_contender_machine *machine = &zkl_contender_in_queue(hold)->machine;
+    const struct zkl_contender_machine *machine = &zkl_contender_in_queue(place)->machine;
     m->waiting++;
     if (machine->state == ZKL_CONTENDER_WAITING && machine->before > m->queue_before)
         m->queue_before = machine->before;
@@ -30,9 +30,9 @@ static void look_at_waiter(const struct zkl_hold *hold, struct zkl_lock_metrics 
 static void look_at_waiters(const struct zkl_client *client, const struct zkl_lock_path *lock_path,
                             struct zkl_lock_metrics *m)
 {
-    for (const struct zkl_hold *hold = client->waiting; hold; hold = hold->wait_next) {
-        if (!lock_path || zkl_mutex_metrics_path(hold->mutex) == lock_path)
-            look_at_waiter(hold, m);
+    for (const struct zkl_place *place = client->waiting; place; place = place->wait_next) {
+        if (!lock_path || zkl_mutex_metrics_path(place->mutex) == lock_path)
+            look_at_waiter(place, m);
     }
 }
 

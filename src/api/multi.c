@@ -11,7 +11,7 @@
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 #include "multi.h"
 #include "sized.h"
 #include "owner.h"
@@ -185,7 +185,7 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     int rc = 0;
     *fresh = false;
     for (size_t i = 0; rc == 0 && i < multi->count; i++) {
-        struct zkl_hold *own, *other;
+        struct zkl_place *own, *other;
         *culprit = zkl_multi_member_at(multi, i)->mutex;
         if (zkl_member_is_held_once(zkl_multi_member_at(multi, i))) {
             *fresh = *fresh || !held;
@@ -207,10 +207,10 @@ static bool was_unlocked(const struct zkl_multi *multi, size_t member,
     struct zkl_mutex *mutex = multi->members[member].mutex;
     if (zkl_member_is_semaphore(&multi->members[member]) || !mutex->semaphore)
         return false;
-    struct zkl_hold *hold = zkl_semaphore_find(mutex);
-    bool is_other = hold != (struct zkl_hold *)held->permits[multi->permit_at[member]];
-    if (hold)
-        zkl_hold_unref(hold);
+    struct zkl_place *place = zkl_semaphore_find(mutex);
+    bool is_other = place != (struct zkl_place *)held->permits[multi->permit_at[member]];
+    if (place)
+        zkl_place_unref(place);
     return is_other;
 }
 
@@ -392,43 +392,44 @@ int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
 }
 
 /* The nth hold of a member that the thread has; NULL: it has no more. With the mutex. */
-static struct zkl_hold *nth_hold(const struct zkl_multi *multi, size_t i, int n,
-                                 struct zkl_multi_hold *held)
+static struct zkl_place *nth_hold(const struct zkl_multi *multi, size_t i, int n,
+                                  struct zkl_multi_hold *held)
 {
     const struct zkl_member *member = zkl_multi_member_at(multi, i);
     if (zkl_member_is_semaphore(member) && n < member->count)
-        return (struct zkl_hold *)zkl_multi_permits(multi, i, held)[n];
+        return (struct zkl_place *)zkl_multi_permits(multi, i, held)[n];
     if (zkl_member_is_semaphore(member) || n > 0)
         return NULL;
     if (!member->mutex->semaphore)
         return zkl_owner_find(member->mutex->lock_path, member->mutex);
-    return zkl_multi_has_handle(multi, i, held) ? member->mutex->semaphore->hold : NULL;
+    return zkl_multi_has_handle(multi, i, held) ? member->mutex->semaphore->place : NULL;
 }
 
 /* --- questions ---------------------------------------------------------- */
 
-int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, struct zkl_hold **hold)
+int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call,
+                       struct zkl_place **place)
 {
     struct zkl_multi_hold *held;
     int rc = check_held(multi, call, &held);
-    *hold = NULL;
+    *place = NULL;
     if (rc != 0)
         return rc;
     if (!held)
         return zkl_fail(ZKL_ENOTOWNER, "%s", call);
     zkl_driver_lock(multi->client->driver);
-    for (size_t i = 0; i < multi->count && !*hold && rc == 0; i++) {
+    for (size_t i = 0; i < multi->count && !*place && rc == 0; i++) {
         const struct zkl_member *member = zkl_multi_member_at(multi, i);
         size_t size = zkl_member_is_semaphore(member) ? (size_t)member->count : 1;
         if (n < size)
-            *hold = nth_hold(multi, i, (int)n, held);
-        if (n < size && !*hold)
+            *place = nth_hold(multi, i, (int)n, held);
+        if (n < size && !*place)
             rc = zkl_fail(ZKL_ENOTOWNER, "%s: the member %s was unlocked by itself", call,
                           zkl_member_path(member));
         n -= size;
     }
-    if (*hold)
-        atomic_fetch_add(&(*hold)->refs, 1);
+    if (*place)
+        atomic_fetch_add(&(*place)->refs, 1);
     zkl_driver_unlock(multi->client->driver);
     return rc;
 }
@@ -487,10 +488,10 @@ static int member_state(const struct zkl_multi *multi, size_t i, struct zkl_mult
                         enum zkl_reason *reason)
 {
     int worst = 0;
-    struct zkl_hold *hold;
-    for (int n = 0; (hold = nth_hold(multi, i, n, held)) != NULL; n++) {
+    struct zkl_place *place;
+    for (int n = 0; (place = nth_hold(multi, i, n, held)) != NULL; n++) {
         enum zkl_reason why;
-        int state = zkl_hold_state_now(hold, &why);
+        int state = zkl_place_state_now(place, &why);
         if (state > worst)
             *reason = why;
         worst = state > worst ? state : worst;

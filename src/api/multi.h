@@ -67,8 +67,8 @@ struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
 bool zkl_multi_has_handle(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held);
 /* Take that from the handle, with its reference; NULL: it was unlocked by itself. Without the
  * mutex. */
-struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
-                                       struct zkl_multi_hold *held);
+struct zkl_place *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
+                                        struct zkl_multi_hold *held);
 
 /* --- multi_acquire.c ---------------------------------------------------- */
 

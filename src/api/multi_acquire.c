@@ -21,9 +21,9 @@ _Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one t
 
 /* The work for one member, by its path. */
 struct share {
-    struct zkl_hold *own;  /* the owner's from before, which is entered again; NULL: none */
-    struct zkl_hold *hold; /* or the one that will be acquired, */
-    struct zkl_hold *downgrade_from;    /* under the owner's write lock; with a reference */
+    struct zkl_place *own;   /* the owner's from before, which is entered again; NULL: none */
+    struct zkl_place *place; /* or the one that will be acquired, */
+    struct zkl_place *downgrade_from;   /* under the owner's write lock; with a reference */
     struct zkl_permit_request *request; /* or what belongs to no thread */
 };
 
@@ -75,7 +75,7 @@ struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wa
 static bool take_idle(struct zkl_attempt *a)
 {
     struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
-    struct zkl_hold *holds[ZKL_MULTI_MEMBERS_MAX];
+    struct zkl_place *holds[ZKL_MULTI_MEMBERS_MAX];
     size_t which[ZKL_MULTI_MEMBERS_MAX], count = 0;
     bool may_be_idle = false;
     if (!a->multi->as_one)
@@ -90,19 +90,19 @@ static bool take_idle(struct zkl_attempt *a)
     if (!may_be_idle || count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, holds))
         return false;
     for (size_t i = 0; i < count; i++)
-        a->shares[which[i]].hold = holds[i];
+        a->shares[which[i]].place = holds[i];
     return true;
 }
 
 static int want_mutex(struct share *share, struct zkl_mutex *mutex)
 {
-    share->hold = zkl_hold_new(mutex);
-    if (!share->hold)
+    share->place = zkl_place_new(mutex);
+    if (!share->place)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
     share->downgrade_from = zkl_owner_find_other(mutex);
     if (share->downgrade_from)
         atomic_fetch_add(&share->downgrade_from->refs, 1);
-    share->hold->downgrade_from = share->downgrade_from;
+    share->place->downgrade_from = share->downgrade_from;
     return 0;
 }
 
@@ -118,7 +118,7 @@ static int want_permits(struct zkl_attempt *a, size_t i)
         return rc;
     struct zkl_permit_request *request = zkl_permit_request_new(semaphore, (size_t)count);
     for (int n = 0; request && n < count; n++)
-        zkl_permit_request_hold(request, (size_t)n)->is_members = true;
+        zkl_permit_request_place(request, (size_t)n)->is_members = true;
     a->shares[i].request = request;
     return request ? 0 : zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
 }
@@ -147,15 +147,15 @@ static int add_mutexes(struct zkl_attempt *a, size_t first, size_t end, size_t c
         bundle->members = (struct zkl_bundle_member *)(bundle + 1);
     }
     for (size_t i = first; i < end; i++) {
-        struct zkl_hold *hold = a->shares[i].hold;
-        if (!hold)
+        struct zkl_place *place = a->shares[i].place;
+        if (!place)
             continue;
-        hold->bundle = bundle;
+        place->bundle = bundle;
         if (bundle)
-            bundle->members[bundle->count++].contender = &hold->contender;
+            bundle->members[bundle->count++].contender = &place->contender;
     }
     a->parts[a->count].bundle = bundle;
-    a->parts[a->count++].hold = a->shares[first].hold;
+    a->parts[a->count++].place = a->shares[first].place;
     return 0;
 }
 
@@ -165,12 +165,12 @@ static int make_parts(struct zkl_attempt *a)
     for (size_t i = 0, end; rc == 0 && i < a->multi->count; i = end) {
         end = i + 1;
         if (a->shares[i].request)
-            a->parts[a->count++].hold = zkl_permit_request_hold(a->shares[i].request, 0);
-        if (!a->shares[i].hold)
+            a->parts[a->count++].place = zkl_permit_request_place(a->shares[i].request, 0);
+        if (!a->shares[i].place)
             continue;
         size_t count = 1;
         for (; end < a->multi->count && !a->shares[end].request; end++)
-            count += a->shares[end].hold != NULL;
+            count += a->shares[end].place != NULL;
         rc = add_mutexes(a, i, end, count);
     }
     return rc;
@@ -183,14 +183,14 @@ int zkl_attempt_prepare(struct zkl_attempt *a)
         return zkl_fail(rc, "zkl_multi_acquire: the system has no thread-specific key left");
     a->taken = take_idle(a);
     for (size_t i = 0; rc == 0 && i < a->multi->count; i++) {
-        if (!a->shares[i].hold) {
+        if (!a->shares[i].place) {
             a->culprit = i;
             rc = want(a, i);
         }
-        if (rc == 0 && a->shares[i].hold)
-            a->shares[i].hold->member = i;
+        if (rc == 0 && a->shares[i].place)
+            a->shares[i].place->member = i;
         else if (rc == 0 && a->shares[i].request)
-            zkl_permit_request_hold(a->shares[i].request, 0)->member = i;
+            zkl_permit_request_place(a->shares[i].request, 0)->member = i;
     }
     if (rc != 0)
         return rc;
@@ -210,23 +210,23 @@ int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op)
         each.lease_ms = 0; /* it begins when all are held */
     }
     for (size_t i = 0; rc == 0 && i < a->count; i++) {
-        struct zkl_hold *hold = a->parts[i].hold;
-        hold->leader = i > 0 ? a->parts[0].hold : NULL;
-        rc = zkl_acquisition_begin(&a->parts[i], hold, &each); /* only the first can fail */
+        struct zkl_place *place = a->parts[i].place;
+        place->leader = i > 0 ? a->parts[0].place : NULL;
+        rc = zkl_acquisition_begin(&a->parts[i], place, &each); /* only the first can fail */
     }
     if (rc != 0)
         return rc;
     a->begun = a->count;
     if (a->count > 0)
-        a->parts[0].hold->op = op;
+        a->parts[0].place->op = op;
     return 0;
 }
 
-static bool any_lost(const struct zkl_hold *hold, struct zkl_permit *const *permits, int count)
+static bool any_lost(const struct zkl_place *place, struct zkl_permit *const *permits, int count)
 {
-    bool lost = hold && zkl_hold_is_lost(hold);
+    bool lost = place && zkl_place_is_lost(place);
     for (int n = 0; n < count; n++)
-        lost = lost || zkl_hold_is_lost((struct zkl_hold *)permits[n]);
+        lost = lost || zkl_place_is_lost((struct zkl_place *)permits[n]);
     return lost;
 }
 
@@ -241,7 +241,7 @@ static bool is_own_lost(const struct zkl_attempt *a, size_t i)
     if (zkl_member_is_semaphore(member))
         return any_lost(NULL, zkl_multi_permits(a->multi, i, a->held), member->count);
     return !zkl_multi_has_handle(a->multi, i, a->held) ||
-           zkl_hold_is_lost(member->mutex->semaphore->hold);
+           zkl_place_is_lost(member->mutex->semaphore->place);
 }
 
 static bool is_any_part_lost(const struct zkl_attempt *a)
@@ -261,11 +261,11 @@ static void begin_anew(struct zkl_attempt *a)
 
 static int fail_part(struct zkl_attempt *a, const struct zkl_acquisition *part, int rc)
 {
-    const struct zkl_hold *hold = part->hold;
+    const struct zkl_place *place = part->place;
     if (part->bundle && part->culprit < part->count)
-        hold = (struct zkl_hold *)part->bundle->members[part->culprit].contender;
+        place = (struct zkl_place *)part->bundle->members[part->culprit].contender;
     if (!part->bundle || part->culprit < part->count)
-        a->culprit = hold->member;
+        a->culprit = place->member;
     bool bounded = a->count > 1 && a->deadline != a->wait.deadline_ns;
     return rc == ZKL_ETIMEDOUT && bounded ? ZKL_EDISCONNECTED : rc;
 }
@@ -308,15 +308,15 @@ int zkl_attempt_step(struct zkl_attempt *a, int64_t *next_ns)
         rc = zkl_acquisition_step(part, next_ns);
         if (rc != 0)
             return rc == ZKL_GOES_ON ? rc : fail_part(a, part, rc);
-        if (part->hold->given)
-            part->hold->given->leader = part->hold;
+        if (part->place->given)
+            part->place->given->leader = part->place;
         a->at++;
     }
 }
 
 void zkl_attempt_wait(struct zkl_attempt *a, int64_t next_ns)
 {
-    zkl_hold_wait(a->parts[0].hold, next_ns);
+    zkl_place_wait(a->parts[0].place, next_ns);
 }
 
 void zkl_attempt_cancel(struct zkl_attempt *a)
@@ -331,11 +331,11 @@ void zkl_attempt_end(struct zkl_attempt *a, int rc)
         zkl_acquisition_back_out(&a->parts[i]);
     for (size_t i = 0; i < a->count; i++) {
         struct zkl_acquisition *part = &a->parts[i];
-        if (part->hold->given)
-            part->hold->given->leader = NULL;
+        if (part->place->given)
+            part->place->given->leader = NULL;
         zkl_acquisition_end(part, rc);
-        part->hold->leader = NULL;
-        part->hold->op = NULL;
+        part->place->leader = NULL;
+        part->place->op = NULL;
         if (rc == 0)
             zkl_acquisition_settle(part, rc);
     }
@@ -354,8 +354,8 @@ static int fail(const struct zkl_attempt *a, int rc)
     }
     if (a->shares[i].request && !a->own_lost)
         return zkl_permit_request_fail(a->shares[i].request, rc);
-    if (a->shares[i].hold && !a->own_lost)
-        return zkl_mutex_fail_acquire(a->shares[i].hold, rc);
+    if (a->shares[i].place && !a->own_lost)
+        return zkl_mutex_fail_acquire(a->shares[i].place, rc);
     return zkl_fail(rc, "%s", zkl_member_path(member_at(a, i)));
 }
 
@@ -374,10 +374,10 @@ static void drop(struct zkl_attempt *a, int rc)
     zkl_driver_unlock(d);
     for (size_t i = 0; i < a->multi->count; i++) {
         struct share *share = &a->shares[i];
-        if (share->hold && a->taken)
-            zkl_hold_let_go(share->hold);
-        if (share->hold)
-            zkl_hold_unref(share->hold);
+        if (share->place && a->taken)
+            zkl_place_let_go(share->place);
+        if (share->place)
+            zkl_place_unref(share->place);
         if (share->request)
             zkl_permit_request_unref(share->request);
     }
@@ -390,18 +390,18 @@ static void have_permits(struct zkl_attempt *a, size_t i)
     struct zkl_permit_request *request = a->shares[i].request;
     for (size_t n = 0; n < request->count; n++)
         zkl_multi_permits(a->multi, i, a->held)[n] =
-            (struct zkl_permit *)zkl_permit_request_hold(request, n);
+            (struct zkl_permit *)zkl_permit_request_place(request, n);
     /* that is the handle's: what this owner had is known by one more */
     if (!zkl_member_is_semaphore(member_at(a, i)))
-        atomic_fetch_add(&zkl_permit_request_hold(request, 0)->refs, 1);
+        atomic_fetch_add(&zkl_permit_request_place(request, 0)->refs, 1);
     zkl_permit_request_unref(request);
 }
 
 static void have(struct zkl_attempt *a, size_t i)
 {
     struct share *share = &a->shares[i];
-    if (share->hold) {
-        share->own = zkl_hold_exchange(share->hold);
+    if (share->place) {
+        share->own = zkl_place_exchange(share->place);
         share->own->downgrade_from = NULL;
         zkl_owner_add(share->own); /* its count is 0 yet */
     }
@@ -434,7 +434,7 @@ int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said)
     }
     for (size_t i = 0; i < multi->count; i++) {
         if (a->shares[i].downgrade_from)
-            zkl_hold_unref(a->shares[i].downgrade_from);
+            zkl_place_unref(a->shares[i].downgrade_from);
         free(a->parts[i].bundle);
     }
     free(a);

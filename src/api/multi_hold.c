@@ -15,27 +15,27 @@ struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
 
 bool zkl_multi_has_handle(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
 {
-    const struct zkl_hold *own = (const struct zkl_hold *)*zkl_multi_permits(multi, i, held);
-    return zkl_multi_member_at(multi, i)->mutex->semaphore->hold == own;
+    const struct zkl_place *own = (const struct zkl_place *)*zkl_multi_permits(multi, i, held);
+    return zkl_multi_member_at(multi, i)->mutex->semaphore->place == own;
 }
 
 /* This owner must not release what another thread has locked through the handle since then. */
-struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
-                                       struct zkl_multi_hold *held)
+struct zkl_place *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
+                                        struct zkl_multi_hold *held)
 {
-    struct zkl_hold *own = (struct zkl_hold *)*zkl_multi_permits(multi, i, held);
-    struct zkl_hold *taken = zkl_semaphore_take(zkl_multi_member_at(multi, i)->mutex, own);
-    zkl_hold_unref(own);
+    struct zkl_place *own = (struct zkl_place *)*zkl_multi_permits(multi, i, held);
+    struct zkl_place *taken = zkl_semaphore_take(zkl_multi_member_at(multi, i)->mutex, own);
+    zkl_place_unref(own);
     return taken;
 }
 
 static void let_handle_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
 {
-    struct zkl_hold *hold = zkl_multi_take_handle(multi, i, held);
-    if (!hold)
+    struct zkl_place *place = zkl_multi_take_handle(multi, i, held);
+    if (!place)
         return;
-    zkl_hold_let_go(hold);
-    zkl_hold_unref(hold);
+    zkl_place_let_go(place);
+    zkl_place_unref(place);
 }
 
 static void let_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
@@ -46,9 +46,9 @@ static void let_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hol
         return;
     }
     for (int n = member->count; n-- > 0;) {
-        struct zkl_hold *hold = (struct zkl_hold *)zkl_multi_permits(multi, i, held)[n];
-        zkl_hold_let_go(hold);
-        zkl_hold_unref(hold);
+        struct zkl_place *place = (struct zkl_place *)zkl_multi_permits(multi, i, held)[n];
+        zkl_place_let_go(place);
+        zkl_place_unref(place);
     }
 }
 

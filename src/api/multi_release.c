@@ -25,26 +25,26 @@ static void give_up_permits(struct zkl_unlocking *u, size_t i, struct zkl_multi_
 {
     struct zkl_permit *const *permits = zkl_multi_permits(u->multi, i, held);
     for (int n = 0; n < zkl_multi_member_at(u->multi, i)->count; n++)
-        zkl_release_add(&u->release, (struct zkl_hold *)permits[n], i);
+        zkl_release_add(&u->release, (struct zkl_place *)permits[n], i);
 }
 
 /* ZKL_ENOTOWNER: it was unlocked singly, before. */
 static int give_up_handle(struct zkl_unlocking *u, size_t i, struct zkl_multi_hold *held)
 {
-    struct zkl_hold *hold = zkl_multi_take_handle(u->multi, i, held);
-    if (hold)
-        zkl_release_add(&u->release, hold, i);
-    return hold ? 0 : ZKL_ENOTOWNER;
+    struct zkl_place *place = zkl_multi_take_handle(u->multi, i, held);
+    if (place)
+        zkl_release_add(&u->release, place, i);
+    return place ? 0 : ZKL_ENOTOWNER;
 }
 
 /* Likewise. */
 static int give_up_mutex(struct zkl_unlocking *u, size_t i)
 {
     struct zkl_mutex *mutex = zkl_multi_member_at(u->multi, i)->mutex;
-    struct zkl_hold *hold;
-    int rc = mutex->kind->give_up(mutex, &hold);
-    if (hold)
-        zkl_release_add(&u->release, hold, i);
+    struct zkl_place *place;
+    int rc = mutex->kind->give_up(mutex, &place);
+    if (place)
+        zkl_release_add(&u->release, place, i);
     return rc;
 }
 
@@ -88,21 +88,21 @@ void zkl_unlocking_wait(struct zkl_unlocking *u)
     zkl_driver_lock(d);
     zkl_release_begin(&u->release, NULL);
     while (!zkl_release_is_over(&u->release)) /* bounded by the core: a lost link, or the window */
-        zkl_hold_wait(u->release.first, ZKL_NO_DEADLINE);
+        zkl_place_wait(u->release.first, ZKL_NO_DEADLINE);
     zkl_driver_unlock(d);
 }
 
 int zkl_unlocking_end(struct zkl_unlocking *u, int *codes)
 {
     struct zkl_driver *d = u->multi->client->driver;
-    struct zkl_hold *next;
+    struct zkl_place *next;
     int worst = 0;
     zkl_driver_lock(d);
     zkl_release_end(&u->release);
     zkl_driver_unlock(d);
-    for (struct zkl_hold *hold = u->release.first; hold; hold = hold->release_next) {
-        int *code = &u->codes[hold->member];
-        *code = badness(hold->code) > badness(*code) ? hold->code : *code;
+    for (struct zkl_place *place = u->release.first; place; place = place->release_next) {
+        int *code = &u->codes[place->member];
+        *code = badness(place->code) > badness(*code) ? place->code : *code;
     }
     for (size_t i = 0; i < u->multi->count; i++) {
         if (badness(u->codes[i]) > badness(worst)) {
@@ -112,11 +112,11 @@ int zkl_unlocking_end(struct zkl_unlocking *u, int *codes)
         if (codes)
             codes[u->multi->order[i]] = u->codes[i];
     }
-    for (struct zkl_hold *hold = u->release.first; hold; hold = next) {
-        next = hold->release_next;
-        if (worst != 0 && hold->code == worst)
-            zkl_mutex_fail_unlock(hold, worst);
-        zkl_hold_unref(hold);
+    for (struct zkl_place *place = u->release.first; place; place = next) {
+        next = place->release_next;
+        if (worst != 0 && place->code == worst)
+            zkl_mutex_fail_unlock(place, worst);
+        zkl_place_unref(place);
     }
     if (u->last)
         atomic_fetch_sub(&u->multi->uses, 1);

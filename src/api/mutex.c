@@ -12,7 +12,7 @@
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 #include "owner.h"
 
 #define MS INT64_C(1000000)
@@ -48,20 +48,20 @@ int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
     return rc;
 }
 
-static struct zkl_hold *find_in_owner(struct zkl_mutex *mutex)
+static struct zkl_place *find_in_owner(struct zkl_mutex *mutex)
 {
     return zkl_owner_find(mutex->lock_path, mutex);
 }
 
-static void put_in_owner(struct zkl_hold *hold)
+static void put_in_owner(struct zkl_place *place)
 {
-    (void)hold; /* the owner has it */
+    (void)place; /* the owner has it */
 }
 
-static int give_up_own(struct zkl_mutex *mutex, struct zkl_hold **hold)
+static int give_up_own(struct zkl_mutex *mutex, struct zkl_place **place)
 {
-    struct zkl_hold *own = zkl_owner_find(mutex->lock_path, mutex);
-    *hold = NULL;
+    struct zkl_place *own = zkl_owner_find(mutex->lock_path, mutex);
+    *place = NULL;
     if (!own)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
     assert(own->count > 0);
@@ -71,7 +71,7 @@ static int give_up_own(struct zkl_mutex *mutex, struct zkl_hold **hold)
     zkl_owner_remove(own);
     if (own->base)
         return zkl_cached_leave(own);
-    *hold = own;
+    *place = own;
     return 0;
 }
 
@@ -106,40 +106,40 @@ int zkl_mutex_free(struct zkl_mutex *mutex)
 
 /* --- acquire ------------------------------------------------------------ */
 
-static int check_again(const struct zkl_hold *hold)
+static int check_again(const struct zkl_place *place)
 {
-    const char *path = hold->lock_path->path;
-    if (zkl_hold_is_lost(hold))
-        return zkl_fail(ZKL_ELOST, "%s: %d unlock(s) due", path, hold->count);
-    if (hold->count == ZKL_HOLD_COUNT_MAX)
+    const char *path = place->lock_path->path;
+    if (zkl_place_is_lost(place))
+        return zkl_fail(ZKL_ELOST, "%s: %d unlock(s) due", path, place->count);
+    if (place->count == ZKL_HOLD_COUNT_MAX)
         return zkl_fail(ZKL_EOVERFLOW, "%s", path);
     return 0;
 }
 
-int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
+int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc)
 {
-    const char *path = hold->lock_path->path;
+    const char *path = place->lock_path->path;
     if (rc == ZKL_EACCES)
         return zkl_fail(rc,
                         "%s: the ACL denies %s; a node that was created is removed when the "
                         "session ends at the latest",
-                        path, hold->detail);
+                        path, place->detail);
     if (rc == ZKL_EEXHAUSTED)
-        return zkl_fail(rc, "%s: it is blocked by %s", path, hold->detail);
+        return zkl_fail(rc, "%s: it is blocked by %s", path, place->detail);
     if (rc == ZKL_EFULL)
-        return zkl_hold_fail_full(hold);
+        return zkl_place_fail_full(place);
     if (zkl_error_is_answer(rc))
-        return zkl_hold_fail_answer(hold, rc, path);
-    if (rc == ZKL_ESYSTEM && hold->detail[0])
+        return zkl_place_fail_answer(place, rc, path);
+    if (rc == ZKL_ESYSTEM && place->detail[0])
         return zkl_fail(rc,
                         "%s: while %s; the client already watches as many nodes as it can restore",
-                        path, hold->detail);
-    return zkl_fail_unserved(hold->client, rc, path);
+                        path, place->detail);
+    return zkl_fail_unserved(place->client, rc, path);
 }
 
 /* The calling thread has something at this path, but not through this handle. Only one case may
  * continue: the read lock under the write lock of the same thread. */
-static int check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other)
+static int check_other(const struct zkl_mutex *mutex, const struct zkl_place *other)
 {
     const char *path = mutex->lock_path->path;
     if (!mutex->rwlock || other->mutex->rwlock != mutex->rwlock)
@@ -149,13 +149,13 @@ static int check_other(const struct zkl_mutex *mutex, const struct zkl_hold *oth
                         "%s: this thread holds the read lock, which cannot become the write lock: "
                         "unlock it first",
                         path);
-    if (zkl_hold_is_lost(other))
+    if (zkl_place_is_lost(other))
         return zkl_fail(ZKL_ELOST, "%s: this thread's write lock is lost", path);
     return 0;
 }
 
-int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
-                          struct zkl_hold **other)
+int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_place **own,
+                          struct zkl_place **other)
 {
     *other = NULL;
     *own = zkl_owner_find(mutex->lock_path, mutex);
@@ -168,68 +168,68 @@ int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
     return *other ? check_other(mutex, *other) : 0;
 }
 
-/* The failure of a call that has not waited; zkl_hold_acquire counts that of one that has. */
+/* The failure of a call that has not waited; zkl_place_acquire counts that of one that has. */
 static int refuse(const struct zkl_mutex *mutex, int rc)
 {
     return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
 }
 
 static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                       const struct zkl_hold *downgrade_from, struct zkl_hold **got)
+                       const struct zkl_place *downgrade_from, struct zkl_place **got)
 {
-    struct zkl_hold *hold = zkl_hold_new(mutex);
-    if (!hold)
+    struct zkl_place *place = zkl_place_new(mutex);
+    if (!place)
         return refuse(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
-    hold->downgrade_from = downgrade_from;
-    hold->may_cache = !downgrade_from;
-    int rc = zkl_hold_acquire(hold, wait);
-    hold->downgrade_from = NULL;
+    place->downgrade_from = downgrade_from;
+    place->may_cache = !downgrade_from;
+    int rc = zkl_place_acquire(place, wait);
+    place->downgrade_from = NULL;
     if (rc != 0) {
-        rc = zkl_mutex_fail_acquire(hold, rc);
-        zkl_hold_unref(hold);
+        rc = zkl_mutex_fail_acquire(place, rc);
+        zkl_place_unref(place);
         return rc;
     }
-    *got = zkl_cached_open(zkl_hold_exchange(hold));
+    *got = zkl_cached_open(zkl_place_exchange(place));
     return 0;
 }
 
-static int have(struct zkl_hold *hold, struct zkl_grant *grant)
+static int have(struct zkl_place *place, struct zkl_grant *grant)
 {
-    hold->count = 1;
-    zkl_owner_add(hold);
-    zkl_mutex_fill_grant(grant, hold);
+    place->count = 1;
+    zkl_owner_add(place);
+    zkl_mutex_fill_grant(grant, place);
     return 0;
 }
 
 static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                         const struct zkl_hold *downgrade_from, struct zkl_grant *grant)
+                         const struct zkl_place *downgrade_from, struct zkl_grant *grant)
 {
     int rc = zkl_owner_prepare();
     if (rc != 0)
         return refuse(mutex, zkl_fail(rc, "%s: the system has no thread-specific key left",
                                       mutex->lock_path->path));
-    struct zkl_hold *hold = zkl_local_queue_take_idle(mutex, wait);
-    rc = hold ? 0 : acquire_new(mutex, wait, downgrade_from, &hold);
-    return rc == 0 ? have(hold, grant) : rc;
+    struct zkl_place *place = zkl_local_queue_take_idle(mutex, wait);
+    rc = place ? 0 : acquire_new(mutex, wait, downgrade_from, &place);
+    return rc == 0 ? have(place, grant) : rc;
 }
 
 static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant)
 {
-    struct zkl_hold *hold, *other;
-    int rc = zkl_mutex_check_owner(mutex, &hold, &other);
-    if (rc == 0 && hold) {
-        zkl_hold_enter(hold);
-        zkl_mutex_fill_grant(grant, hold);
+    struct zkl_place *place, *other;
+    int rc = zkl_mutex_check_owner(mutex, &place, &other);
+    if (rc == 0 && place) {
+        zkl_hold_enter(place);
+        zkl_mutex_fill_grant(grant, place);
         return 0;
     }
     if (rc == 0)
         rc = zkl_wait_check_over(wait, mutex->lock_path->path);
     if (rc != 0)
         return refuse(mutex, rc);
-    hold = other ? NULL : zkl_cached_enter(mutex, wait);
-    if (hold)
-        return have(hold, grant);
+    place = other ? NULL : zkl_cached_enter(mutex, wait);
+    if (place)
+        return have(place, grant);
     int shield = zkl_shield();
     rc = acquire_first(mutex, wait, other, grant);
     zkl_shield_end(shield);
@@ -289,11 +289,11 @@ int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns, struct zk
 
 /* --- release ------------------------------------------------------------ */
 
-static int release(struct zkl_hold *hold)
+static int release(struct zkl_place *place)
 {
     int shield = zkl_shield();
-    int rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
-    zkl_hold_unref(hold);
+    int rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
+    zkl_place_unref(place);
     zkl_shield_end(shield);
     return rc;
 }
@@ -301,22 +301,22 @@ static int release(struct zkl_hold *hold)
 /* The calling thread's hold through this handle (of a semaphore's mutex: the hold of all threads),
  * NULL if there is none; the caller must return it with put_own. Or the reason why there is no
  * answer. */
-static int find_own(struct zkl_mutex *mutex, const char *call, struct zkl_hold **hold)
+static int find_own(struct zkl_mutex *mutex, const char *call, struct zkl_place **place)
 {
-    *hold = NULL;
+    *place = NULL;
     if (!mutex)
         return zkl_fail(ZKL_EINVAL, "%s: mutex is NULL", call);
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc != 0)
         return rc;
-    *hold = mutex->kind->find(mutex);
+    *place = mutex->kind->find(mutex);
     return 0;
 }
 
-static void put_own(const struct zkl_mutex *mutex, struct zkl_hold *hold)
+static void put_own(const struct zkl_mutex *mutex, struct zkl_place *place)
 {
-    if (hold)
-        mutex->kind->put(hold);
+    if (place)
+        mutex->kind->put(place);
 }
 
 int zkl_mutex_unlock(struct zkl_mutex *mutex)
@@ -328,116 +328,116 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
         return rc;
     if (zkl_driver_in_callback())
         return zkl_fail(ZKL_EINCALLBACK, "%s", mutex->lock_path->path);
-    struct zkl_hold *hold;
-    rc = mutex->kind->give_up(mutex, &hold);
-    return hold ? release(hold) : rc;
+    struct zkl_place *place;
+    rc = mutex->kind->give_up(mutex, &place);
+    return place ? release(place) : rc;
 }
 
 /* --- questions ---------------------------------------------------------- */
 
 int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms)
 {
-    struct zkl_hold *hold;
-    if (find_own(mutex, "zkl_mutex_still_held", &hold) != 0)
+    struct zkl_place *place;
+    if (find_own(mutex, "zkl_mutex_still_held", &place) != 0)
         return 0;
-    int64_t window_ms = hold ? zkl_hold_window_ms(hold) : 0;
-    put_own(mutex, hold);
+    int64_t window_ms = place ? zkl_place_window_ms(place) : 0;
+    put_own(mutex, place);
     return zkl_hold_still_held(window_ms, need_ms, "zkl_mutex_still_held");
 }
 
 int zkl_mutex_check(struct zkl_mutex *mutex, int64_t need_ms)
 {
-    struct zkl_hold *hold;
-    int rc = find_own(mutex, "zkl_mutex_check", &hold);
+    struct zkl_place *place;
+    int rc = find_own(mutex, "zkl_mutex_check", &place);
     if (rc != 0)
         return rc;
-    rc = zkl_hold_check(mutex->client, hold, hold && zkl_hold_is_lost(hold),
-                        hold ? zkl_hold_window_ms(hold) : 0, need_ms, mutex->lock_path->path,
+    rc = zkl_hold_check(mutex->client, place, place && zkl_place_is_lost(place),
+                        place ? zkl_place_window_ms(place) : 0, need_ms, mutex->lock_path->path,
                         "zkl_mutex_check");
-    put_own(mutex, hold);
+    put_own(mutex, place);
     return rc;
 }
 
 int zkl_mutex_hold_count(struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold;
-    if (find_own(mutex, "zkl_mutex_hold_count", &hold) != 0)
+    struct zkl_place *place;
+    if (find_own(mutex, "zkl_mutex_hold_count", &place) != 0)
         return 0;
     zkl_fail_none();
-    int count = hold ? hold->count : 0;
-    put_own(mutex, hold);
+    int count = place ? place->count : 0;
+    put_own(mutex, place);
     return count;
 }
 
 uint64_t zkl_mutex_token(struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold;
-    if (find_own(mutex, "zkl_mutex_token", &hold) != 0)
+    struct zkl_place *place;
+    if (find_own(mutex, "zkl_mutex_token", &place) != 0)
         return 0;
     zkl_fail_none();
-    if (!hold)
+    if (!place)
         return 0;
-    uint64_t token = zkl_hold_is_lost(hold) ? 0 : hold->token;
-    put_own(mutex, hold);
+    uint64_t token = zkl_place_is_lost(place) ? 0 : place->token;
+    put_own(mutex, place);
     return token;
 }
 
 int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold;
-    if (find_own(mutex, "zkl_mutex_window_ms", &hold) != 0)
+    struct zkl_place *place;
+    if (find_own(mutex, "zkl_mutex_window_ms", &place) != 0)
         return 0;
     zkl_fail_none();
-    int64_t window = hold ? zkl_hold_window_ms(hold) : 0;
-    put_own(mutex, hold);
+    int64_t window = place ? zkl_place_window_ms(place) : 0;
+    put_own(mutex, place);
     return window;
 }
 
 int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason)
 {
-    struct zkl_hold *hold;
+    struct zkl_place *place;
     zkl_hold_no_reason(reason);
-    if (find_own(mutex, "zkl_mutex_hold_state", &hold) != 0)
+    if (find_own(mutex, "zkl_mutex_hold_state", &place) != 0)
         return 0;
-    int state = zkl_hold_read_state(hold, reason);
-    put_own(mutex, hold);
+    int state = zkl_hold_read_state(place, reason);
+    put_own(mutex, place);
     return state;
 }
 
 int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
 {
-    struct zkl_hold *hold;
-    int rc = find_own(mutex, "zkl_mutex_node_path", &hold);
+    struct zkl_place *place;
+    int rc = find_own(mutex, "zkl_mutex_node_path", &place);
     if (rc != 0)
         return rc;
-    if (!hold && (buf || size == 0))
+    if (!place && (buf || size == 0))
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    rc = zkl_hold_node_path(hold, buf, size, "zkl_mutex_node_path");
-    put_own(mutex, hold);
+    rc = zkl_hold_node_path(place, buf, size, "zkl_mutex_node_path");
+    put_own(mutex, place);
     return rc;
 }
 
 int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms)
 {
-    struct zkl_hold *hold;
-    int rc = find_own(mutex, "zkl_mutex_renew", &hold);
+    struct zkl_place *place;
+    int rc = find_own(mutex, "zkl_mutex_renew", &place);
     if (rc != 0)
         return rc;
-    if (!hold && lease_ms > 0 && lease_ms <= ZKL_TIMEOUT_MAX_MS)
+    if (!place && lease_ms > 0 && lease_ms <= ZKL_TIMEOUT_MAX_MS)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    rc = zkl_hold_extend(hold, lease_ms, "zkl_mutex_renew");
-    put_own(mutex, hold);
+    rc = zkl_hold_extend(place, lease_ms, "zkl_mutex_renew");
+    put_own(mutex, place);
     return rc;
 }
 
 int zkl_mutex_revoke_requested(struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold;
-    if (find_own(mutex, "zkl_mutex_revoke_requested", &hold) != 0)
+    struct zkl_place *place;
+    if (find_own(mutex, "zkl_mutex_revoke_requested", &place) != 0)
         return 0;
     zkl_fail_none();
     bool requested =
-        hold && atomic_load_explicit(&zkl_hold_told(hold)->revoked, memory_order_acquire);
-    put_own(mutex, hold);
+        place && atomic_load_explicit(&zkl_hold_told(place)->revoked, memory_order_acquire);
+    put_own(mutex, place);
     return requested;
 }

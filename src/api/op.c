@@ -4,7 +4,7 @@
  * client's mutex. It takes a step whenever it is woken or its next check is due, on whatever thread
  * releases the mutex then. When a step decides it, this file queues its callback for the thread
  * that runs callbacks. The client owns the operation until then. async.c and multi_async.c begin
- * operations; hold.c wakes them. */
+ * operations; place.c wakes them. */
 #include "op.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 
 #define SLOT_BITS 24 /* of an operation's number: its place in the table */
 #define ROOM_MIN 16

@@ -16,7 +16,7 @@
 #define BUCKETS 64
 
 struct map {
-    struct zkl_hold *holds[BUCKETS];
+    struct zkl_place *holds[BUCKETS];
     struct zkl_multi_hold *multis;
     pthread_mutex_t *mu; /* NULL: a thread's own */
 };
@@ -61,7 +61,7 @@ static void unlock_map(struct map *map)
         pthread_mutex_unlock(map->mu);
 }
 
-static struct zkl_hold **bucket(struct map *map, const struct zkl_lock_path *lock_path)
+static struct zkl_place **bucket(struct map *map, const struct zkl_lock_path *lock_path)
 {
     return &map->holds[((uintptr_t)lock_path >> 5) % BUCKETS];
 }
@@ -170,10 +170,10 @@ static void thread_exits(void *unused)
     }
     for (size_t i = 0; i < BUCKETS; i++) {
         while (self.own.holds[i]) {
-            struct zkl_hold *hold = self.own.holds[i];
-            self.own.holds[i] = hold->next;
-            if (hold->client->fork_generation == zkl_fork_generation())
-                zkl_hold_orphaned(hold);
+            struct zkl_place *place = self.own.holds[i];
+            self.own.holds[i] = place->next;
+            if (place->client->fork_generation == zkl_fork_generation())
+                zkl_place_orphaned(place);
         }
     }
 }
@@ -231,83 +231,83 @@ void zkl_owner_remove_multi(struct zkl_multi_hold *held)
 
 /* --- holds -------------------------------------------------------------- */
 
-struct zkl_hold *zkl_owner_find(const struct zkl_lock_path *lock_path,
-                                const struct zkl_mutex *mutex)
+struct zkl_place *zkl_owner_find(const struct zkl_lock_path *lock_path,
+                                 const struct zkl_mutex *mutex)
 {
     struct map *map = lock_map();
-    struct zkl_hold *hold = *bucket(map, lock_path);
-    while (hold && (hold->lock_path != lock_path || hold->mutex != mutex || hold->to_come))
-        hold = hold->next;
+    struct zkl_place *place = *bucket(map, lock_path);
+    while (place && (place->lock_path != lock_path || place->mutex != mutex || place->to_come))
+        place = place->next;
     unlock_map(map);
-    return hold;
+    return place;
 }
 
-static bool meets(const struct zkl_hold *hold, const struct zkl_mutex *mutex)
+static bool meets(const struct zkl_place *place, const struct zkl_mutex *mutex)
 {
-    return hold->lock_path == mutex->lock_path &&
-           zkl_naming_meets(&hold->mutex->naming, &mutex->naming);
+    return place->lock_path == mutex->lock_path &&
+           zkl_naming_meets(&place->mutex->naming, &mutex->naming);
 }
 
-struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
+struct zkl_place *zkl_owner_find_other(const struct zkl_mutex *mutex)
 {
     struct map *map = lock_map();
-    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
-    while (hold && (hold->mutex == mutex || hold->to_come || !meets(hold, mutex)))
-        hold = hold->next;
+    struct zkl_place *place = *bucket(map, mutex->lock_path);
+    while (place && (place->mutex == mutex || place->to_come || !meets(place, mutex)))
+        place = place->next;
     unlock_map(map);
-    return hold;
+    return place;
 }
 
 bool zkl_owner_awaits(const struct zkl_mutex *mutex)
 {
     struct map *map = lock_map();
-    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
-    while (hold && !(hold->to_come && meets(hold, mutex)))
-        hold = hold->next;
+    struct zkl_place *place = *bucket(map, mutex->lock_path);
+    while (place && !(place->to_come && meets(place, mutex)))
+        place = place->next;
     unlock_map(map);
-    return hold != NULL;
+    return place != NULL;
 }
 
-static void add(struct map *map, struct zkl_hold *hold)
+static void add(struct map *map, struct zkl_place *place)
 {
-    struct zkl_hold **head = bucket(map, hold->lock_path);
-    hold->next = *head;
-    *head = hold;
+    struct zkl_place **head = bucket(map, place->lock_path);
+    place->next = *head;
+    *head = place;
 }
 
-static void take_out(struct map *map, struct zkl_hold *hold)
+static void take_out(struct map *map, struct zkl_place *place)
 {
-    struct zkl_hold **at = bucket(map, hold->lock_path);
-    while (*at != hold)
+    struct zkl_place **at = bucket(map, place->lock_path);
+    while (*at != place)
         at = &(*at)->next;
-    *at = hold->next;
+    *at = place->next;
 }
 
-void zkl_owner_add(struct zkl_hold *hold)
+void zkl_owner_add(struct zkl_place *place)
 {
     struct map *map = lock_map();
-    add(map, hold);
+    add(map, place);
     unlock_map(map);
 }
 
-void zkl_owner_came(struct zkl_hold *hold)
+void zkl_owner_came(struct zkl_place *place)
 {
     struct map *map = lock_map();
-    hold->to_come = false;
+    place->to_come = false;
     unlock_map(map);
 }
 
-void zkl_owner_remove(struct zkl_hold *hold)
+void zkl_owner_remove(struct zkl_place *place)
 {
     struct map *map = lock_map();
-    take_out(map, hold);
+    take_out(map, place);
     unlock_map(map);
 }
 
-void zkl_owner_replace(struct zkl_hold *hold, struct zkl_hold *other)
+void zkl_owner_replace(struct zkl_place *place, struct zkl_place *other)
 {
     struct map *map = lock_map();
-    take_out(map, hold);
+    take_out(map, place);
     other->to_come = true;
     add(map, other);
     unlock_map(map);

@@ -16,16 +16,16 @@
 #define MIDWAY_MS 1000 /* how long a try waits for a contender that is just acquiring */
 #define LOOK_MS 100
 
-struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *request, size_t i)
+struct zkl_place *zkl_permit_request_place(const struct zkl_permit_request *request, size_t i)
 {
-    return (struct zkl_hold *)request->members[1 + i].contender;
+    return (struct zkl_place *)request->members[1 + i].contender;
 }
 
 static void free_request(struct zkl_permit_request *request)
 {
     struct zkl_client *client = request->client;
     for (size_t i = 0; i < request->count; i++)
-        zkl_hold_unref(zkl_permit_request_hold(request, i));
+        zkl_place_unref(zkl_permit_request_place(request, i));
     zkl_waker_fini(&request->ending);
     zkl_lock_path_put(client, request->gate);
     zkl_lock_path_put(client, request->path);
@@ -45,15 +45,15 @@ static void ended(struct zkl_waker *waker)
         (struct zkl_permit_request *)((char *)waker - offsetof(struct zkl_permit_request, ending)));
 }
 
-static bool add_holds(struct zkl_permit_request *request, struct zkl_mutex *mutex, size_t count)
+static bool add_places(struct zkl_permit_request *request, struct zkl_mutex *mutex, size_t count)
 {
     for (; request->count < count; request->count++) {
-        struct zkl_hold *hold = zkl_hold_new(mutex);
-        if (!hold)
+        struct zkl_place *place = zkl_place_new(mutex);
+        if (!place)
             return false;
-        hold->request = request;
-        request->members[1 + request->count].contender = &hold->contender;
-        hold->leader = request->count > 0 ? zkl_permit_request_hold(request, 0) : NULL;
+        place->request = request;
+        request->members[1 + request->count].contender = &place->contender;
+        place->leader = request->count > 0 ? zkl_permit_request_place(request, 0) : NULL;
     }
     return true;
 }
@@ -72,14 +72,14 @@ struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphor
     atomic_init(&request->refs, 1);
     zkl_waker_init(&request->ending, ended);
     zkl_client_ref(client);
-    bool complete = add_holds(request, &semaphore->base, count);
+    bool complete = add_places(request, &semaphore->base, count);
     zkl_driver_lock(client->driver);
     request->declared = semaphore->view.permits;
     request->gate->refs++;
     request->path->refs++;
     semaphore->base.lock_path->refs += request->count; /* each hold's, given up with it */
     for (size_t i = 0; i < request->count; i++)
-        zkl_permit_request_hold(request, i)->has_lock_path = true;
+        zkl_permit_request_place(request, i)->has_lock_path = true;
     zkl_driver_unlock(client->driver);
     if (complete)
         return request;
@@ -95,17 +95,17 @@ static void told(struct zkl_bundle *bundle, const struct zkl_notification *notif
     if (notification->type == ZKL_NOTIFY_ENDED) {
         /* After a failure the core has none of them; some may never have begun. */
         for (size_t i = 0; i < request->count; i++)
-            zkl_permit_request_hold(request, i)->ended |=
-                zkl_permit_request_hold(request, i)->phase == ZKL_PHASE_FAILED;
-        zkl_hold_wake(zkl_permit_request_hold(request, 0));
+            zkl_permit_request_place(request, i)->ended |=
+                zkl_permit_request_place(request, i)->phase == ZKL_PHASE_FAILED;
+        zkl_place_wake(zkl_permit_request_place(request, 0));
         zkl_driver_wake(request->client->driver, &request->ending);
         return;
     }
     for (size_t i = 0; i < request->count; i++) {
-        struct zkl_hold *hold = zkl_permit_request_hold(request, i);
+        struct zkl_place *place = zkl_permit_request_place(request, i);
         if (notification->type == ZKL_NOTIFY_GRANTED) /* from here on it is the core's by itself */
-            atomic_fetch_add(&hold->refs, 1);
-        zkl_hold_notification(&request->client->driver->port, &hold->contender, notification);
+            atomic_fetch_add(&place->refs, 1);
+        zkl_place_notification(&request->client->driver->port, &place->contender, notification);
     }
 }
 
@@ -116,7 +116,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_permit_request *
 {
     const struct zkl_mutex *base = &request->semaphore->base;
     return (struct zkl_lock_request){.path = &base->lock_path->core,
-                                     .data = zkl_permit_request_hold(request, 0)->data,
+                                     .data = zkl_permit_request_place(request, 0)->data,
                                      .naming = base->naming,
                                      .quota.view = &request->semaphore->view,
                                      .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
@@ -133,14 +133,14 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
         .contender = &request->gate_place,
         .lock_request = {.path = &request->gate->core, .data = lock_request.data}};
     for (size_t i = 0; i < request->count; i++) {
-        struct zkl_hold *hold = zkl_permit_request_hold(request, i);
+        struct zkl_place *place = zkl_permit_request_place(request, i);
         request->members[1 + i].lock_request = lock_request;
-        hold->phase = ZKL_PHASE_WAITING;
-        hold->ended = false;
-        hold->given_back = false; /* of an earlier try of the same call */
-        atomic_store(&hold->lost, false);
-        atomic_store(&hold->revoked, false);
-        hold->reason = ZKL_REASON_NONE;
+        place->phase = ZKL_PHASE_WAITING;
+        place->ended = false;
+        place->given_back = false; /* of an earlier try of the same call */
+        atomic_store(&place->lost, false);
+        atomic_store(&place->revoked, false);
+        place->reason = ZKL_REASON_NONE;
     }
     if (wait->flags & ZKL_WAIT_TRY)
         request->busy_at = now.mono_ns + MIDWAY_MS * MS;
@@ -174,38 +174,38 @@ int64_t zkl_permit_request_next_look(const struct zkl_permit_request *request, i
 void zkl_permit_request_returned(struct zkl_permit_request *request, int rc)
 {
     if (rc == 0 && request->semaphore->base.kind)
-        request->semaphore->hold =
-            zkl_permit_request_hold(request, 0); /* with the owner's reference */
+        request->semaphore->place =
+            zkl_permit_request_place(request, 0); /* with the owner's reference */
     request->semaphore = NULL;
     for (size_t i = 0; i < request->count; i++) {
-        struct zkl_hold *hold = zkl_permit_request_hold(request, i);
-        hold->request = NULL;
-        hold->leader = NULL;
-        hold->count = 1;
+        struct zkl_place *place = zkl_permit_request_place(request, i);
+        place->request = NULL;
+        place->leader = NULL;
+        place->count = 1;
         if (rc == 0)
-            atomic_fetch_add(&hold->refs, 1); /* the owner's */
+            atomic_fetch_add(&place->refs, 1); /* the owner's */
     }
 }
 
 int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
 {
-    const struct zkl_hold *hold = zkl_permit_request_hold(request, 0);
+    const struct zkl_place *place = zkl_permit_request_place(request, 0);
     const char *path = request->path->path;
-    if (rc == ZKL_EMISMATCH && hold->number == 0)
+    if (rc == ZKL_EMISMATCH && place->number == 0)
         return zkl_fail(rc, "%s: the path has no number of permits, and the handle gives none",
                         path);
     if (rc == ZKL_EMISMATCH)
-        return zkl_fail(rc, "%s has %d permits, not %d", path, hold->number, request->declared);
+        return zkl_fail(rc, "%s has %d permits, not %d", path, place->number, request->declared);
     if (rc == ZKL_EINVAL)
-        return zkl_fail(rc, "%s has %d permits: a call cannot acquire %zu", path, hold->number,
+        return zkl_fail(rc, "%s has %d permits: a call cannot acquire %zu", path, place->number,
                         request->count);
     if (rc == ZKL_EACCES)
-        return zkl_fail(rc, "%s: the ACL denies %s there or below", path, hold->detail);
+        return zkl_fail(rc, "%s: the ACL denies %s there or below", path, place->detail);
     if (rc == ZKL_EEXHAUSTED)
-        return zkl_fail(rc, "%s: its inner lock is blocked by %s", path, hold->detail);
+        return zkl_fail(rc, "%s: its inner lock is blocked by %s", path, place->detail);
     if (rc == ZKL_EFULL)
-        return zkl_hold_fail_full(hold);
+        return zkl_place_fail_full(place);
     if (zkl_error_is_answer(rc))
-        return zkl_hold_fail_answer(hold, rc, path);
-    return zkl_fail_unserved(hold->client, rc, path);
+        return zkl_place_fail_answer(place, rc, path);
+    return zkl_fail_unserved(place->client, rc, path);
 }

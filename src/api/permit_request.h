@@ -5,7 +5,7 @@
 #define ZKL_API_PERMIT_REQUEST_H
 
 #include "core/bundle.h"
-#include "hold.h"
+#include "place.h"
 
 struct zkl_permit_request {
     struct zkl_bundle bundle; /* first */
@@ -27,7 +27,7 @@ struct zkl_permit_request {
 /* NULL: no memory. Its holds have one reference each, the request's. */
 struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphore, size_t count);
 void zkl_permit_request_unref(struct zkl_permit_request *request); /* without the mutex */
-struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *request, size_t i);
+struct zkl_place *zkl_permit_request_place(const struct zkl_permit_request *request, size_t i);
 /* Acquire; the outcome, and any other reason to wake, comes to its holds. 0 or a failure in words.
  * Each hold of a success has a reference for the caller. Without the mutex. */
 int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct zkl_wait *wait);
@@ -35,9 +35,9 @@ int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct 
 int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc);
 
 /* For a waiting call, with the mutex: the contender that it queues with. */
-static inline const struct zkl_contender *zkl_contender_in_queue(const struct zkl_hold *hold)
+static inline const struct zkl_contender *zkl_contender_in_queue(const struct zkl_place *place)
 {
-    return hold->request ? &hold->request->gate_place : &hold->contender;
+    return place->request ? &place->request->gate_place : &place->contender;
 }
 
 /* --- for wait.c, with the mutex ----------------------------------------- */

@@ -9,7 +9,7 @@
 
 #include "driver/clock.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 #include "awaited_query.h"
 
 #define MS INT64_C(1000000)

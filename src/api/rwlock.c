@@ -7,7 +7,7 @@
 
 #include "cached_reader.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 
 static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                          const struct zkl_lock_options *options)

@@ -3,7 +3,7 @@
  * Seats in a node that several readers share, and what threads that acquire or free a lock ask of
  * that node: whether one is wanted, whether it closes, whether no reader is in (seat.h). Entering
  * and leaving takes no lock and no memory: a thread that leaves keeps its seat for the next time.
- * No thread waits with a seat. cached_reader.c assigns seats. hold.c calls this file for a thread
+ * No thread waits with a seat. cached_reader.c assigns seats. place.c calls this file for a thread
  * that has ended, owner.c when the thread ends; wait.c and lock.c close the node, with the
  * client's mutex. */
 #include "seat.h"
@@ -13,16 +13,16 @@
 
 #include "driver/clock.h"
 
-static _Thread_local struct zkl_hold *spare;
+static _Thread_local struct zkl_place *spare;
 
-struct zkl_hold *zkl_seat_new(void)
+struct zkl_place *zkl_seat_new(void)
 {
-    struct zkl_hold *seat = spare;
+    struct zkl_place *seat = spare;
     spare = NULL;
     return seat ? seat : calloc(1, sizeof *seat);
 }
 
-void zkl_seat_free(struct zkl_hold *seat, bool keep)
+void zkl_seat_free(struct zkl_place *seat, bool keep)
 {
     if (ZKL_KEEPS_SPARES && keep && !spare)
         spare = seat;
@@ -36,7 +36,7 @@ void zkl_seat_thread_exits(void)
     spare = NULL;
 }
 
-void zkl_seat_take(struct zkl_hold *seat, struct zkl_hold *base)
+void zkl_seat_take(struct zkl_place *seat, struct zkl_place *base)
 {
     seat->client = base->client;
     seat->lock_path = base->lock_path;
@@ -49,7 +49,7 @@ void zkl_seat_take(struct zkl_hold *seat, struct zkl_hold *base)
     atomic_store_explicit(&seat->refs, 1, memory_order_relaxed);
 }
 
-void zkl_seat_leave(struct zkl_hold *seat)
+void zkl_seat_leave(struct zkl_place *seat)
 {
     struct zkl_read_cache *cache = &seat->mutex->rwlock->cache;
     seat->base = NULL; /* may be freed from here on */
@@ -75,23 +75,23 @@ struct zkl_read_cache *zkl_cached_of(const struct zkl_mutex *mutex)
     return rwlock && mutex == &rwlock->read ? &rwlock->cache : NULL;
 }
 
-void zkl_cached_want_no_more(const struct zkl_hold *hold)
+void zkl_cached_want_no_more(const struct zkl_place *place)
 {
-    struct zkl_rwlock *rwlock = hold->mutex->rwlock;
-    if (rwlock && rwlock->candidate == hold)
+    struct zkl_rwlock *rwlock = place->mutex->rwlock;
+    if (rwlock && rwlock->candidate == place)
         rwlock->candidate = NULL;
 }
 
 /* One at a time: the node of another one would have the mark for nothing, and others' tries would
  * wait for it. */
-bool zkl_cached_wants(const struct zkl_hold *hold, const struct zkl_wait *wait)
+bool zkl_cached_wants(const struct zkl_place *place, const struct zkl_wait *wait)
 {
-    const struct zkl_read_cache *cache = zkl_cached_of(hold->mutex);
-    zkl_cached_want_no_more(hold); /* it may begin anew */
+    const struct zkl_read_cache *cache = zkl_cached_of(place->mutex);
+    zkl_cached_want_no_more(place); /* it may begin anew */
     bool wants = cache && wait->lease_ms == 0 && zkl_read_cache_may_begin(cache, zkl_clock_now()) &&
-                 !hold->mutex->rwlock->candidate;
+                 !place->mutex->rwlock->candidate;
     if (wants)
-        hold->mutex->rwlock->candidate = hold;
+        place->mutex->rwlock->candidate = place;
     return wants;
 }
 

@@ -14,16 +14,16 @@
 #ifndef ZKL_API_SEAT_H
 #define ZKL_API_SEAT_H
 
-#include "hold.h"
+#include "place.h"
 
 /* Memory for one; NULL: there is none. */
-struct zkl_hold *zkl_seat_new(void);
+struct zkl_place *zkl_seat_new(void);
 /* keep: for this thread's next one, until zkl_seat_thread_exits. */
-void zkl_seat_free(struct zkl_hold *seat, bool keep);
+void zkl_seat_free(struct zkl_place *seat, bool keep);
 void zkl_seat_thread_exits(void);
 /* It is counted in. */
-void zkl_seat_take(struct zkl_hold *seat, struct zkl_hold *base);
-void zkl_seat_leave(struct zkl_hold *seat);
+void zkl_seat_take(struct zkl_place *seat, struct zkl_place *base);
+void zkl_seat_leave(struct zkl_place *seat);
 /* Whoever was counted in, and has no seat. */
 void zkl_seat_leave_gate(struct zkl_driver *d, struct zkl_read_cache *cache);
 
@@ -31,8 +31,8 @@ void zkl_seat_leave_gate(struct zkl_driver *d, struct zkl_read_cache *cache);
 struct zkl_read_cache *zkl_cached_of(const struct zkl_mutex *mutex);
 /* With the mutex. The node of a thread that queues now should become the shared one. It is wanted
  * until it failed, or was granted and has become the shared node or not. */
-bool zkl_cached_wants(const struct zkl_hold *hold, const struct zkl_wait *wait);
-void zkl_cached_want_no_more(const struct zkl_hold *hold);
+bool zkl_cached_wants(const struct zkl_place *place, const struct zkl_wait *wait);
+void zkl_cached_want_no_more(const struct zkl_place *place);
 /* No reader enters any more: for both halves. */
 void zkl_cached_close(const struct zkl_mutex *mutex);
 /* Some thread is in. */

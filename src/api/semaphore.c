@@ -191,7 +191,7 @@ static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct z
                                  zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
     rc = zkl_permit_request_acquire(request, wait);
     for (int i = 0; rc == 0 && i < count; i++)
-        permits[i] = (struct zkl_permit *)zkl_permit_request_hold(request, (size_t)i);
+        permits[i] = (struct zkl_permit *)zkl_permit_request_place(request, (size_t)i);
     zkl_permit_request_unref(request);
     return rc;
 }
@@ -340,103 +340,103 @@ int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
 /* --- permits ------------------------------------------------------------ */
 
 /* A permit's hold, or why it can't be asked for. */
-static int find(struct zkl_permit *permit, const char *call, struct zkl_hold **hold)
+static int find(struct zkl_permit *permit, const char *call, struct zkl_place **place)
 {
-    *hold = (struct zkl_hold *)permit;
+    *place = (struct zkl_place *)permit;
     if (!permit)
         return zkl_fail(ZKL_EINVAL, "%s: permit is NULL", call);
-    return zkl_client_check((*hold)->client, false, call);
+    return zkl_client_check((*place)->client, false, call);
 }
 
 int zkl_permit_check_release(struct zkl_permit *permit, const char *call)
 {
-    struct zkl_hold *hold;
-    int rc = find(permit, call, &hold);
-    if (rc == 0 && hold->is_members)
+    struct zkl_place *place;
+    int rc = find(permit, call, &place);
+    if (rc == 0 && place->is_members)
         rc = zkl_fail(ZKL_EINVAL,
                       "%s: %s: the permit belongs to a multi-lock: unlock the multi-lock", call,
-                      hold->lock_path->path);
+                      place->lock_path->path);
     return rc;
 }
 
 int zkl_permit_release(struct zkl_permit *permit)
 {
-    struct zkl_hold *hold = (struct zkl_hold *)permit;
+    struct zkl_place *place = (struct zkl_place *)permit;
     int rc = zkl_permit_check_release(permit, "zkl_permit_release");
     if (rc != 0)
         return rc;
     if (zkl_driver_in_callback())
-        return zkl_fail(ZKL_EINCALLBACK, "%s", hold->lock_path->path);
+        return zkl_fail(ZKL_EINCALLBACK, "%s", place->lock_path->path);
     int shield = zkl_shield();
-    rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
-    zkl_hold_unref(hold);
+    rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
+    zkl_place_unref(place);
     zkl_shield_end(shield);
     return rc;
 }
 
 int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms)
 {
-    struct zkl_hold *hold;
-    if (find(permit, "zkl_permit_still_held", &hold) != 0)
+    struct zkl_place *place;
+    if (find(permit, "zkl_permit_still_held", &place) != 0)
         return 0;
-    return zkl_hold_still_held(zkl_hold_window_ms(hold), need_ms, "zkl_permit_still_held");
+    return zkl_hold_still_held(zkl_place_window_ms(place), need_ms, "zkl_permit_still_held");
 }
 
 int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms)
 {
-    struct zkl_hold *hold;
-    int rc = find(permit, "zkl_permit_check", &hold);
+    struct zkl_place *place;
+    int rc = find(permit, "zkl_permit_check", &place);
     if (rc != 0)
         return rc;
-    return zkl_hold_check(hold->client, true, zkl_hold_is_lost(hold), zkl_hold_window_ms(hold),
-                          need_ms, hold->lock_path->path, "zkl_permit_check");
+    return zkl_hold_check(place->client, true, zkl_place_is_lost(place), zkl_place_window_ms(place),
+                          need_ms, place->lock_path->path, "zkl_permit_check");
 }
 
 uint64_t zkl_permit_token(struct zkl_permit *permit)
 {
-    struct zkl_hold *hold;
-    if (find(permit, "zkl_permit_token", &hold) != 0)
+    struct zkl_place *place;
+    if (find(permit, "zkl_permit_token", &place) != 0)
         return 0;
     zkl_fail_none();
-    return zkl_hold_is_lost(hold) ? 0 : hold->token;
+    return zkl_place_is_lost(place) ? 0 : place->token;
 }
 
 int64_t zkl_permit_window_ms(struct zkl_permit *permit)
 {
-    struct zkl_hold *hold;
-    if (find(permit, "zkl_permit_window_ms", &hold) != 0)
+    struct zkl_place *place;
+    if (find(permit, "zkl_permit_window_ms", &place) != 0)
         return 0;
     zkl_fail_none();
-    return zkl_hold_window_ms(hold);
+    return zkl_place_window_ms(place);
 }
 
 int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *reason)
 {
-    struct zkl_hold *hold;
+    struct zkl_place *place;
     zkl_hold_no_reason(reason);
-    return find(permit, "zkl_permit_hold_state", &hold) == 0 ? zkl_hold_read_state(hold, reason)
-                                                             : 0;
+    return find(permit, "zkl_permit_hold_state", &place) == 0 ? zkl_hold_read_state(place, reason)
+                                                              : 0;
 }
 
 int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size)
 {
-    struct zkl_hold *hold;
-    int rc = find(permit, "zkl_permit_node_path", &hold);
-    return rc == 0 ? zkl_hold_node_path(hold, buf, size, "zkl_permit_node_path") : rc;
+    struct zkl_place *place;
+    int rc = find(permit, "zkl_permit_node_path", &place);
+    return rc == 0 ? zkl_hold_node_path(place, buf, size, "zkl_permit_node_path") : rc;
 }
 
 int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms)
 {
-    struct zkl_hold *hold;
-    int rc = find(permit, "zkl_permit_renew", &hold);
-    return rc == 0 ? zkl_hold_extend(hold, lease_ms, "zkl_permit_renew") : rc;
+    struct zkl_place *place;
+    int rc = find(permit, "zkl_permit_renew", &place);
+    return rc == 0 ? zkl_hold_extend(place, lease_ms, "zkl_permit_renew") : rc;
 }
 
 int zkl_permit_revoke_requested(struct zkl_permit *permit)
 {
-    struct zkl_hold *hold;
-    if (find(permit, "zkl_permit_revoke_requested", &hold) != 0)
+    struct zkl_place *place;
+    if (find(permit, "zkl_permit_revoke_requested", &place) != 0)
         return 0;
     zkl_fail_none();
-    return atomic_load_explicit(&hold->revoked, memory_order_acquire);
+    return atomic_load_explicit(&place->revoked, memory_order_acquire);
 }

@@ -12,41 +12,42 @@
 
 /* --- the handle's one hold ---------------------------------------------- */
 
-struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex)
+struct zkl_place *zkl_semaphore_find(struct zkl_mutex *mutex)
 {
     int shield = zkl_shield();
     zkl_driver_lock(mutex->client->driver);
-    struct zkl_hold *hold = mutex->semaphore->hold;
-    if (hold)
-        atomic_fetch_add(&hold->refs, 1);
+    struct zkl_place *place = mutex->semaphore->place;
+    if (place)
+        atomic_fetch_add(&place->refs, 1);
     zkl_driver_unlock(mutex->client->driver);
     zkl_shield_end(shield);
-    return hold;
+    return place;
 }
 
 /* Threads that have their permit and wait for the handle go on. */
-struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_hold *only)
+struct zkl_place *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_place *only)
 {
     zkl_driver_lock(mutex->client->driver);
-    struct zkl_hold *hold = mutex->semaphore->hold;
-    if (only && hold != only)
-        hold = NULL;
+    struct zkl_place *place = mutex->semaphore->place;
+    if (only && place != only)
+        place = NULL;
     else
-        mutex->semaphore->hold = NULL;
-    for (struct zkl_hold *other = mutex->client->waiting; hold && other; other = other->wait_next) {
+        mutex->semaphore->place = NULL;
+    for (struct zkl_place *other = mutex->client->waiting; place && other;
+         other = other->wait_next) {
         if (other->mutex == mutex)
-            zkl_hold_wake(other);
+            zkl_place_wake(other);
     }
     zkl_driver_unlock(mutex->client->driver);
-    return hold;
+    return place;
 }
 
 int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
-    struct zkl_hold *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
+    struct zkl_place *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
     if (!held)
         return 0;
-    zkl_hold_unref(held);
+    zkl_place_unref(held);
     return zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", mutex->semaphore->path->path);
 }
 
@@ -59,7 +60,7 @@ static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl
         return zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->semaphore->path->path));
     int rc = zkl_permit_request_acquire(request, wait); /* the handle has the hold already */
     if (rc == 0)
-        zkl_mutex_fill_grant(grant, zkl_permit_request_hold(request, 0));
+        zkl_mutex_fill_grant(grant, zkl_permit_request_place(request, 0));
     zkl_permit_request_unref(request);
     return rc;
 }
@@ -75,12 +76,12 @@ static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct 
     return rc;
 }
 
-static int give_up(struct zkl_mutex *mutex, struct zkl_hold **hold)
+static int give_up(struct zkl_mutex *mutex, struct zkl_place **place)
 {
     int shield = zkl_shield();
-    *hold = zkl_semaphore_take(mutex, NULL);
+    *place = zkl_semaphore_take(mutex, NULL);
     zkl_shield_end(shield);
-    return *hold ? 0 : zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
+    return *place ? 0 : zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
 }
 
 static void free_with_semaphore(struct zkl_mutex *mutex)
@@ -93,7 +94,7 @@ static void free_with_semaphore(struct zkl_mutex *mutex)
 static const struct zkl_mutex_kind handle_kind = {
     .acquire = acquire,
     .find = zkl_semaphore_find,
-    .put = zkl_hold_unref,
+    .put = zkl_place_unref,
     .give_up = give_up,
     .free = free_with_semaphore,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The place of waiting calls in their queues: the answer of a handle, or of an operation, while a
+ * The queue_place of waiting calls in their queues: the answer of a handle, or of an operation, while a
  * call waits for its lock. It sends nothing: the core knows all of it already (core/place.c). This
  * file owns nothing, and reads with the client's mutex. Users call it from any thread, callbacks
  * included. */
@@ -16,48 +16,48 @@ struct wanted {
     const struct zkl_op *op;
 };
 
-static const struct zkl_op *op_of(const struct zkl_hold *hold)
+static const struct zkl_op *op_of(const struct zkl_place *place)
 {
-    while (hold->leader)
-        hold = hold->leader;
-    return hold->op;
+    while (place->leader)
+        place = place->leader;
+    return place->op;
 }
 
 /* A member of a multi-lock may have its lock already while another one waits. */
-static bool waits(const struct zkl_hold *hold)
+static bool waits(const struct zkl_place *place)
 {
-    return !hold->bundle || hold->contender.machine.state != ZKL_CONTENDER_HOLDING;
+    return !place->bundle || place->contender.machine.state != ZKL_CONTENDER_HOLDING;
 }
 
-static bool is_wanted(const struct wanted *wanted, const struct zkl_hold *hold)
+static bool is_wanted(const struct wanted *wanted, const struct zkl_place *place)
 {
-    bool is_its = wanted->op ? op_of(hold) == wanted->op : hold->mutex == wanted->mutex;
-    return is_its && waits(hold);
+    bool is_its = wanted->op ? op_of(place) == wanted->op : place->mutex == wanted->mutex;
+    return is_its && waits(place);
 }
 
 /* It waits for its turn within this handle: for those of its threads that came before, and for all
  * that the one which queues for them waits for. */
-static uint64_t before_in_handle(const struct zkl_hold *hold)
+static uint64_t before_in_handle(const struct zkl_place *place)
 {
     uint64_t before = 1, beyond = 0;
-    for (const struct zkl_local_waiter *w = hold->local_waiter.prev; w; w = w->prev)
+    for (const struct zkl_local_waiter *w = place->local_waiter.prev; w; w = w->prev)
         before++;
-    for (const struct zkl_hold *it = hold->client->waiting; it; it = it->wait_next) {
-        struct zkl_place place = zkl_place_of(&it->contender);
-        if (it->mutex == hold->mutex && place.before > beyond)
-            beyond = place.before;
+    for (const struct zkl_place *it = place->client->waiting; it; it = it->wait_next) {
+        struct zkl_queue_place queue_place = zkl_queue_place_of(&it->contender);
+        if (it->mutex == place->mutex && queue_place.before > beyond)
+            beyond = queue_place.before;
     }
     return before + beyond;
 }
 
-static void fill(struct zkl_standing *standing, const struct zkl_hold *hold)
+static void fill(struct zkl_standing *standing, const struct zkl_place *place)
 {
-    struct zkl_place place = zkl_place_of(zkl_contender_in_queue(hold));
+    struct zkl_queue_place queue_place = zkl_queue_place_of(zkl_contender_in_queue(place));
     struct zkl_standing ours = ZKL_STANDING_INIT;
-    ours.since_ns = hold->began_ns;
-    ours.before = hold->local_waiter.waits ? before_in_handle(hold) : place.before;
-    zkl_text_copy(ours.predecessor, sizeof ours.predecessor, place.predecessor);
-    zkl_text_copy(ours.owner, sizeof ours.owner, place.owner);
+    ours.since_ns = place->began_ns;
+    ours.before = place->local_waiter.waits ? before_in_handle(place) : queue_place.before;
+    zkl_text_copy(ours.predecessor, sizeof ours.predecessor, queue_place.predecessor);
+    zkl_text_copy(ours.owner, sizeof ours.owner, queue_place.owner);
     zkl_sized_write(standing, &ours, sizeof ours);
 }
 
@@ -65,9 +65,9 @@ static void fill(struct zkl_standing *standing, const struct zkl_hold *hold)
 static int look(struct zkl_client *client, const struct wanted *wanted,
                 struct zkl_standing *standing)
 {
-    const struct zkl_hold *first = NULL;
+    const struct zkl_place *first = NULL;
     int count = 0;
-    for (const struct zkl_hold *it = client->waiting; it; it = it->wait_next) {
+    for (const struct zkl_place *it = client->waiting; it; it = it->wait_next) {
         if (!is_wanted(wanted, it))
             continue;
         first = it;

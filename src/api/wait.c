@@ -16,7 +16,7 @@
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
-#include "hold.h"
+#include "place.h"
 #include "op.h"
 #include "seat.h"
 #include "awaited_query.h"
@@ -28,35 +28,35 @@
 
 /* --- cancel objects ----------------------------------------------------- */
 
-static void leave_turn(struct zkl_hold *hold, int code)
+static void leave_turn(struct zkl_place *place, int code)
 {
-    zkl_local_queue_leave(&hold->mutex->local_queue, &hold->local_waiter);
-    hold->phase = ZKL_PHASE_FAILED;
-    hold->code = code;
+    zkl_local_queue_leave(&place->mutex->local_queue, &place->local_waiter);
+    place->phase = ZKL_PHASE_FAILED;
+    place->code = code;
 }
 
-static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
+static void stop(struct zkl_place *place, struct zkl_time now, int code)
 {
-    struct zkl_core *core = &hold->client->driver->core;
-    if (hold->bundle && hold->phase == ZKL_PHASE_WAITING)
-        zkl_bundle_stop(core, now, hold->bundle, code);
-    else if (hold->request)
-        zkl_bundle_stop(core, now, &hold->request->bundle, code);
-    else if (hold->local_waiter.waits)
-        leave_turn(hold, code);
-    else if (hold->phase == ZKL_PHASE_WAITING)
-        zkl_core_stop(core, now, &hold->contender, code);
+    struct zkl_core *core = &place->client->driver->core;
+    if (place->bundle && place->phase == ZKL_PHASE_WAITING)
+        zkl_bundle_stop(core, now, place->bundle, code);
+    else if (place->request)
+        zkl_bundle_stop(core, now, &place->request->bundle, code);
+    else if (place->local_waiter.waits)
+        leave_turn(place, code);
+    else if (place->phase == ZKL_PHASE_WAITING)
+        zkl_core_stop(core, now, &place->contender, code);
 }
 
 static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *cancel)
 {
-    struct zkl_hold *next;
-    for (struct zkl_hold *hold = client->waiting; hold; hold = next) {
-        next = hold->wait_next;
-        if (hold->cancel != cancel)
+    struct zkl_place *next;
+    for (struct zkl_place *place = client->waiting; place; place = next) {
+        next = place->wait_next;
+        if (place->cancel != cancel)
             continue;
-        stop(hold, zkl_clock_now(), ZKL_ECANCELED);
-        zkl_hold_wake(hold);
+        stop(place, zkl_clock_now(), ZKL_ECANCELED);
+        zkl_place_wake(place);
     }
     zkl_query_wait_wake_canceled(client, cancel);
 }
@@ -114,27 +114,27 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel)
 
 /* A thread waits for one hold, or for all those of one request for permits or of one bundle, by the
  * first. */
-static size_t hold_count(const struct zkl_hold *hold)
+static size_t place_count(const struct zkl_place *place)
 {
-    if (hold->request)
-        return hold->request->count;
-    return hold->bundle ? hold->bundle->count : 1;
+    if (place->request)
+        return place->request->count;
+    return place->bundle ? place->bundle->count : 1;
 }
 
 /* For a hold that waited for its turn: the hold that it received. */
-static struct zkl_hold *hold_at(struct zkl_hold *hold, size_t i)
+static struct zkl_place *place_at(struct zkl_place *place, size_t i)
 {
-    if (hold->request)
-        return zkl_permit_request_hold(hold->request, i);
-    if (hold->bundle)
-        return (struct zkl_hold *)hold->bundle->members[i].contender;
-    return hold->given ? hold->given : hold;
+    if (place->request)
+        return zkl_permit_request_place(place->request, i);
+    if (place->bundle)
+        return (struct zkl_place *)place->bundle->members[i].contender;
+    return place->given ? place->given : place;
 }
 
-static bool any_lost(struct zkl_hold *hold)
+static bool any_lost(struct zkl_place *place)
 {
-    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
-        if (zkl_hold_is_lost(hold_at(hold, i)))
+    for (size_t i = 0, n = place_count(place); i < n; i++) {
+        if (zkl_place_is_lost(place_at(place, i)))
             return true;
     }
     return false;
@@ -161,43 +161,43 @@ static int out_of_time(int rc, const struct zkl_wait *wait, int64_t deadline)
 }
 
 /* The hold's reference, given up with it. */
-static void take_lock_path(struct zkl_hold *hold)
+static void take_lock_path(struct zkl_place *place)
 {
-    hold->lock_path->refs++;
-    hold->has_lock_path = true;
+    place->lock_path->refs++;
+    place->has_lock_path = true;
 }
 
-static void enter_list(struct zkl_hold *hold, struct zkl_cancel *cancel)
+static void enter_list(struct zkl_place *place, struct zkl_cancel *cancel)
 {
-    struct zkl_client *client = hold->client;
-    hold->cancel = cancel;
-    hold->wait_prev = NULL;
-    hold->wait_next = client->waiting;
-    if (hold->wait_next)
-        hold->wait_next->wait_prev = hold;
-    client->waiting = hold;
+    struct zkl_client *client = place->client;
+    place->cancel = cancel;
+    place->wait_prev = NULL;
+    place->wait_next = client->waiting;
+    if (place->wait_next)
+        place->wait_next->wait_prev = place;
+    client->waiting = place;
 }
 
-static void leave_list(struct zkl_hold *hold)
+static void leave_list(struct zkl_place *place)
 {
-    if (hold->wait_prev)
-        hold->wait_prev->wait_next = hold->wait_next;
+    if (place->wait_prev)
+        place->wait_prev->wait_next = place->wait_next;
     else
-        hold->client->waiting = hold->wait_next;
-    if (hold->wait_next)
-        hold->wait_next->wait_prev = hold->wait_prev;
+        place->client->waiting = place->wait_next;
+    if (place->wait_next)
+        place->wait_next->wait_prev = place->wait_prev;
 }
 
 /* The holds of a request for permits belong to one handle, which counts one use until the grant. */
-static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
+static void enter_wait(struct zkl_place *place, struct zkl_cancel *cancel, int64_t now_ns)
 {
-    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
-        struct zkl_hold *got = hold_at(hold, i);
+    for (size_t i = 0, n = place_count(place); i < n; i++) {
+        struct zkl_place *got = place_at(place, i);
         got->fn = got->mutex->fn;
         got->fn_arg = got->mutex->fn_arg;
         got->began_ns = now_ns;
         got->phase = ZKL_PHASE_RELEASED; /* it has not begun */
-        if (i > 0 && !hold->bundle)
+        if (i > 0 && !place->bundle)
             continue;
         got->mutex->uses++;
         if (!zkl_roles[got->mutex->naming.role].beside)
@@ -206,34 +206,34 @@ static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t
     }
 }
 
-static void leave_wait(struct zkl_hold *hold)
+static void leave_wait(struct zkl_place *place)
 {
-    for (size_t i = 0; i < (hold->bundle ? hold->bundle->count : 1); i++)
-        leave_list(hold->bundle ? hold_at(hold, i) : hold);
-    if (hold->cancel)
-        zkl_cancel_unuse(hold->client, hold->cancel);
+    for (size_t i = 0; i < (place->bundle ? place->bundle->count : 1); i++)
+        leave_list(place->bundle ? place_at(place, i) : place);
+    if (place->cancel)
+        zkl_cancel_unuse(place->client, place->cancel);
 }
 
-static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
+static struct zkl_lock_request lock_request_of(const struct zkl_place *place,
                                                const struct zkl_wait *wait)
 {
     return (struct zkl_lock_request){
-        .path = &hold->lock_path->core,
-        .data = hold->data,
-        .naming = hold->mutex->naming,
+        .path = &place->lock_path->core,
+        .data = place->data,
+        .naming = place->mutex->naming,
         .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
         .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
-        .watch_own = hold->fn != NULL || hold->mutex->revocable,
-        .retained = hold->mutex->local_queue.retain_ns > 0 || hold->caches,
-        .posted = hold->mutex->posted_unlock,
+        .watch_own = place->fn != NULL || place->mutex->revocable,
+        .retained = place->mutex->local_queue.retain_ns > 0 || place->caches,
+        .posted = place->mutex->posted_unlock,
         .lease_ns = wait->lease_ms * MS,
-        .downgrade_from = hold->downgrade_from ? &hold->downgrade_from->contender : NULL};
+        .downgrade_from = place->downgrade_from ? &place->downgrade_from->contender : NULL};
 }
 
 /* The record of the path, for contenders that wait for every other one there. */
-static bool is_unlisted(const struct zkl_hold *hold)
+static bool is_unlisted(const struct zkl_place *place)
 {
-    const struct zkl_naming *naming = &hold->mutex->naming;
+    const struct zkl_naming *naming = &place->mutex->naming;
     return zkl_roles[naming->role].mutual && naming->names != ZKL_NAMES_NAMED;
 }
 
@@ -241,52 +241,53 @@ static bool is_unlisted(const struct zkl_hold *hold)
  * not keep another one. */
 static void prepare_member(const struct zkl_acquisition *a, struct zkl_bundle_member *member)
 {
-    struct zkl_hold *hold = (struct zkl_hold *)member->contender;
-    if (hold->mutex->has_local_queue)
-        zkl_local_queue_drop(&hold->client->driver->core, zkl_clock_now(),
-                             &hold->mutex->local_queue);
-    hold->phase = ZKL_PHASE_WAITING;
-    zkl_hold_begin(hold);
-    member->lock_request = lock_request_of(hold, &a->wait);
+    struct zkl_place *place = (struct zkl_place *)member->contender;
+    if (place->mutex->has_local_queue)
+        zkl_local_queue_drop(&place->client->driver->core, zkl_clock_now(),
+                             &place->mutex->local_queue);
+    place->phase = ZKL_PHASE_WAITING;
+    zkl_place_begin(place);
+    member->lock_request = lock_request_of(place, &a->wait);
     member->lock_request.views = true;
-    member->lock_request.unlisted = is_unlisted(hold);
+    member->lock_request.unlisted = is_unlisted(place);
     member->lock_request.lease_ns = 0; /* it begins when all are held */
 }
 
 static void start_bundle(const struct zkl_acquisition *a)
 {
-    struct zkl_bundle *bundle = a->hold->bundle;
+    struct zkl_bundle *bundle = a->place->bundle;
     for (size_t i = 0; i < bundle->count; i++)
         prepare_member(a, &bundle->members[i]);
     bundle->lease_ns = a->wait.lease_ms * MS;
-    zkl_bundle_acquire(&a->hold->client->driver->core, zkl_clock_now(), bundle);
+    zkl_bundle_acquire(&a->place->client->driver->core, zkl_clock_now(), bundle);
 }
 
 static void start_one(struct zkl_acquisition *a)
 {
-    struct zkl_hold *hold = a->hold;
-    hold->caches = hold->may_cache && zkl_cached_wants(hold, &a->wait);
-    struct zkl_lock_request lock_request = lock_request_of(hold, &a->wait);
+    struct zkl_place *place = a->place;
+    place->caches = place->may_cache && zkl_cached_wants(place, &a->wait);
+    struct zkl_lock_request lock_request = lock_request_of(place, &a->wait);
     lock_request.try_behind_retained = true;
     lock_request.views = true;
-    lock_request.unlisted = is_unlisted(hold);
-    hold->phase = ZKL_PHASE_WAITING;
+    lock_request.unlisted = is_unlisted(place);
+    place->phase = ZKL_PHASE_WAITING;
     if (lock_request.try_only)
         a->busy_at = zkl_clock_mono_ns() + RETAINED_MS * MS;
-    if (hold->mutex->has_local_queue) {
-        zkl_hold_join_local_queue(hold, &lock_request, a->stage == ZKL_ACQ_ENDS);
+    if (place->mutex->has_local_queue) {
+        zkl_place_join_local_queue(place, &lock_request, a->stage == ZKL_ACQ_ENDS);
         return;
     }
-    zkl_hold_begin(hold);
-    zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &lock_request);
+    zkl_place_begin(place);
+    zkl_core_acquire(&place->client->driver->core, zkl_clock_now(), &place->contender,
+                     &lock_request);
 }
 
 static void start(struct zkl_acquisition *a)
 {
-    if (a->hold->bundle)
+    if (a->place->bundle)
         start_bundle(a);
-    else if (a->hold->request)
-        zkl_permit_request_begin(a->hold->request, &a->wait);
+    else if (a->place->request)
+        zkl_permit_request_begin(a->place->request, &a->wait);
     else
         start_one(a);
 }
@@ -294,18 +295,18 @@ static void start(struct zkl_acquisition *a)
 /* A try that asked for a node without a holder has waited long enough for it. */
 static bool is_busy(const struct zkl_acquisition *a, int64_t now_ns)
 {
-    const struct zkl_hold *hold = a->hold;
-    return hold->request
-               ? zkl_permit_request_is_busy(hold->request, now_ns)
-               : now_ns >= a->busy_at && zkl_contender_awaits_retained(&hold->contender.machine);
+    const struct zkl_place *place = a->place;
+    return place->request
+               ? zkl_permit_request_is_busy(place->request, now_ns)
+               : now_ns >= a->busy_at && zkl_contender_awaits_retained(&place->contender.machine);
 }
 
 static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)
 {
     int64_t at = a->deadline;
-    if (a->hold->request)
-        at = zkl_permit_request_next_look(a->hold->request, now_ns);
-    else if (a->hold->contender.machine.lock_request.try_only)
+    if (a->place->request)
+        at = zkl_permit_request_next_look(a->place->request, now_ns);
+    else if (a->place->contender.machine.lock_request.try_only)
         at = now_ns < a->busy_at ? a->busy_at : now_ns + LOOK_MS * MS;
     return at < a->deadline ? at : a->deadline;
 }
@@ -314,13 +315,13 @@ static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)
  * has. */
 static bool is_decided(struct zkl_acquisition *a, int64_t *next_ns)
 {
-    struct zkl_hold *hold = a->hold;
-    while (hold->phase == ZKL_PHASE_WAITING) {
+    struct zkl_place *place = a->place;
+    while (place->phase == ZKL_PHASE_WAITING) {
         struct zkl_time now = zkl_clock_now();
         if (now.mono_ns >= a->deadline) {
-            stop(hold, now, ZKL_ETIMEDOUT);
+            stop(place, now, ZKL_ETIMEDOUT);
         } else if (is_busy(a, now.mono_ns)) {
-            stop(hold, now, ZKL_EBUSY);
+            stop(place, now, ZKL_EBUSY);
         } else {
             *next_ns = next_look(a, now.mono_ns);
             return false;
@@ -329,18 +330,18 @@ static bool is_decided(struct zkl_acquisition *a, int64_t *next_ns)
     return true;
 }
 
-static bool is_canceled(const struct zkl_hold *hold)
+static bool is_canceled(const struct zkl_place *place)
 {
-    return hold->canceled || zkl_cancel_is_set(hold->cancel);
+    return place->canceled || zkl_cancel_is_set(place->cancel);
 }
 
 enum proof { PROVED, NOT_PROVED, WAITS_FOR_PROOF };
 
 /* The server does not let this client check one of its nodes: there would be no window. */
-static bool any_unchecked(struct zkl_hold *hold)
+static bool any_unchecked(struct zkl_place *place)
 {
-    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
-        if (hold_at(hold, i)->contender.machine.unchecked)
+    for (size_t i = 0, n = place_count(place); i < n; i++) {
+        if (place_at(place, i)->contender.machine.unchecked)
             return true;
     }
     return false;
@@ -348,11 +349,11 @@ static bool any_unchecked(struct zkl_hold *hold)
 
 /* The lease was so short, or the caller got the processor so late, that too little of the lease is
  * left for a grant. */
-static bool is_lapsed(struct zkl_hold *hold)
+static bool is_lapsed(struct zkl_place *place)
 {
     int64_t soon = zkl_clock_boot_ns() + LAPSED_MS * MS;
-    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
-        int64_t lease = hold_at(hold, i)->contender.machine.lease_end_boot;
+    for (size_t i = 0, n = place_count(place); i < n; i++) {
+        int64_t lease = place_at(place, i)->contender.machine.lease_end_boot;
         if (lease != 0 && lease <= soon)
             return true;
     }
@@ -360,38 +361,38 @@ static bool is_lapsed(struct zkl_hold *hold)
 }
 
 /* Whoever waits may get the processor long after the grant: what he gets must be proved now. */
-static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_t *next_ns)
+static enum proof look_at_window(struct zkl_place *place, int64_t deadline, int64_t *next_ns)
 {
-    struct zkl_driver *d = hold->client->driver;
+    struct zkl_driver *d = place->client->driver;
     struct zkl_time now = zkl_clock_now();
-    if (any_lost(hold) || any_unchecked(hold) || is_lapsed(hold))
+    if (any_lost(place) || any_unchecked(place) || is_lapsed(place))
         return NOT_PROVED;
     /* Where nothing can be proved, waiting for it is of no use. */
     if (d->core.session.unprovable || now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
-        for (size_t i = 0, n = hold_count(hold); i < n; i++)
-            hold_at(hold, i)->got_ns = now.mono_ns;
+        for (size_t i = 0, n = place_count(place); i < n; i++)
+            place_at(place, i)->got_ns = now.mono_ns;
         return PROVED;
     }
-    if (now.mono_ns >= deadline || is_canceled(hold))
+    if (now.mono_ns >= deadline || is_canceled(place))
         return NOT_PROVED;
     zkl_core_timer(&d->core, now); /* marks the contender as suspect: its proof wakes us */
     /* In the window's last millisecond the contender is not suspect yet, and no notification of a
      * proof comes. */
     *next_ns = now.mono_ns + 2 * MS;
-    if (hold_at(hold, 0)->contender.machine.suspect || *next_ns > deadline)
+    if (place_at(place, 0)->contender.machine.suspect || *next_ns > deadline)
         *next_ns = deadline;
-    return any_lost(hold) || any_unchecked(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
+    return any_lost(place) || any_unchecked(place) ? NOT_PROVED : WAITS_FOR_PROOF;
 }
 
 /* A semaphore's mutex has one hold at a time: a lost one that no thread has unlocked is in the
  * way. */
 static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
 {
-    const struct zkl_semaphore *semaphore = a->hold->mutex->semaphore;
-    enum proof proof = look_at_window(a->hold, a->deadline, next_ns);
-    if (proof != PROVED || !semaphore || !semaphore->hold)
+    const struct zkl_semaphore *semaphore = a->place->mutex->semaphore;
+    enum proof proof = look_at_window(a->place, a->deadline, next_ns);
+    if (proof != PROVED || !semaphore || !semaphore->place)
         return proof;
-    if (zkl_clock_mono_ns() >= a->deadline || is_canceled(a->hold))
+    if (zkl_clock_mono_ns() >= a->deadline || is_canceled(a->place))
         return NOT_PROVED;
     *next_ns = a->deadline;
     return WAITS_FOR_PROOF;
@@ -405,82 +406,82 @@ static void release_bundle(const struct zkl_bundle *bundle, struct zkl_core *cor
     zkl_bundle_release(core, zkl_clock_now(), contenders, bundle->count);
 }
 
-bool zkl_hold_begin_release(struct zkl_hold *hold)
+bool zkl_place_begin_release(struct zkl_place *place)
 {
-    assert(zkl_driver_is_locked(hold->client->driver));
-    struct zkl_core *core = &hold->client->driver->core;
-    if (hold->bundle) {
-        release_bundle(hold->bundle, core);
+    assert(zkl_driver_is_locked(place->client->driver));
+    struct zkl_core *core = &place->client->driver->core;
+    if (place->bundle) {
+        release_bundle(place->bundle, core);
         return true;
     }
-    if (!hold->request && zkl_hold_pass(hold_at(hold, 0)))
+    if (!place->request && zkl_place_pass(place_at(place, 0)))
         return false;
-    for (size_t i = hold_count(hold); i-- > 0;) {
-        hold_at(hold, i)->given_back = true;
-        zkl_core_release(core, zkl_clock_now(), &hold_at(hold, i)->contender);
-        zkl_count_released(hold_at(hold, i));
+    for (size_t i = place_count(place); i-- > 0;) {
+        place_at(place, i)->given_back = true;
+        zkl_core_release(core, zkl_clock_now(), &place_at(place, i)->contender);
+        zkl_count_released(place_at(place, i));
     }
     return true;
 }
 
-static bool is_over(struct zkl_hold *hold)
+static bool is_over(struct zkl_place *place)
 {
-    bool over = !hold->request || zkl_permit_request_is_over(hold->request);
-    for (size_t i = 0, n = hold_count(hold); i < n; i++)
-        over = over && hold_at(hold, i)->ended;
+    bool over = !place->request || zkl_permit_request_is_over(place->request);
+    for (size_t i = 0, n = place_count(place); i < n; i++)
+        over = over && place_at(place, i)->ended;
     return over;
 }
 
-static int given_up(const struct zkl_hold *hold)
+static int given_up(const struct zkl_place *place)
 {
-    return is_canceled(hold) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
+    return is_canceled(place) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
 /* The first member whose node cannot be checked is to blame. */
 static int fail_unchecked(struct zkl_acquisition *a)
 {
     size_t i = 0;
-    while (!hold_at(a->hold, i)->contender.machine.unchecked)
+    while (!place_at(a->place, i)->contender.machine.unchecked)
         i++;
     a->culprit = i;
-    strcpy((a->hold->bundle ? hold_at(a->hold, i) : a->hold)->detail, "READ on its own node");
+    strcpy((a->place->bundle ? place_at(a->place, i) : a->place)->detail, "READ on its own node");
     return ZKL_EACCES;
 }
 
-static int fail_lapsed(struct zkl_hold *hold)
+static int fail_lapsed(struct zkl_place *place)
 {
-    strcpy(hold->detail, "the lease ended before the call could return");
+    strcpy(place->detail, "the lease ended before the call could return");
     return ZKL_ETIMEDOUT;
 }
 
 /* Lost between the grant and here, not to be checked, or out of time: the caller never had it. */
 static int back_out(struct zkl_acquisition *a)
 {
-    bool lost = any_lost(a->hold), denied = !lost && any_unchecked(a->hold);
-    bool lapsed = is_lapsed(a->hold);
+    bool lost = any_lost(a->place), denied = !lost && any_unchecked(a->place);
+    bool lapsed = is_lapsed(a->place);
     int rc = denied ? fail_unchecked(a) : 0;
-    zkl_hold_begin_release(a->hold);
-    zkl_hold_put_given(a->hold);
+    zkl_place_begin_release(a->place);
+    zkl_place_put_given(a->place);
     a->stage = ZKL_ACQ_ENDS;
-    if (atomic_load(&a->hold->client->closed))
+    if (atomic_load(&a->place->client->closed))
         return ZKL_ECLOSED;
     if (lapsed && (a->wait.flags & ZKL_WAIT_TRY))
-        return fail_lapsed(a->hold);
+        return fail_lapsed(a->place);
     if (rc != 0)
         return rc;
     if (!lost && !lapsed)
-        return given_up(a->hold);
+        return given_up(a->place);
     return ZKL_GOES_ON;
 }
 
 /* A hold that came from another owner has no lease. False: it is lost. */
 static bool begin_lease(struct zkl_acquisition *a)
 {
-    struct zkl_hold *got = a->hold->given;
+    struct zkl_place *got = a->place->given;
     if (!got)
         return true;
     got->leader = NULL;
-    return a->wait.lease_ms == 0 || zkl_hold_lease(got, a->wait.lease_ms);
+    return a->wait.lease_ms == 0 || zkl_place_lease(got, a->wait.lease_ms);
 }
 
 static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
@@ -499,17 +500,17 @@ static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
 /* The same contender can start again only once the core is done with it. */
 static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
 {
-    if (a->stage == ZKL_ACQ_ENDS && !is_over(a->hold)) {
+    if (a->stage == ZKL_ACQ_ENDS && !is_over(a->place)) {
         int64_t now_ns = zkl_clock_mono_ns();
-        bool over = now_ns >= a->deadline || is_canceled(a->hold);
+        bool over = now_ns >= a->deadline || is_canceled(a->place);
         *next_ns = a->deadline;
         /* No notification says that this waker is off its list: a thread waits around it, an
          * operation checks. */
-        if (a->hold->request && a->hold->request->ending.queued && now_ns + MS < a->deadline)
+        if (a->place->request && a->place->request->ending.queued && now_ns + MS < a->deadline)
             *next_ns = now_ns + MS;
-        return over ? given_up(a->hold) : ZKL_GOES_ON;
+        return over ? given_up(a->place) : ZKL_GOES_ON;
     }
-    if (is_canceled(a->hold))
+    if (is_canceled(a->place))
         return ZKL_ECANCELED;
     start(a);
     a->stage = ZKL_ACQ_WAITS;
@@ -519,19 +520,19 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
 /* A bundle of which one was held and lost again says nothing, and begins anew. */
 static int on_failed(struct zkl_acquisition *a)
 {
-    const struct zkl_bundle *bundle = a->hold->bundle;
+    const struct zkl_bundle *bundle = a->place->bundle;
     if (bundle)
         a->culprit = bundle->culprit;
     if (!bundle || !bundle->lost)
-        return a->hold->code;
+        return a->place->code;
     a->culprit = a->count;
     a->stage = ZKL_ACQ_ENDS;
-    return atomic_load(&a->hold->client->closed) ? ZKL_ECLOSED : ZKL_GOES_ON;
+    return atomic_load(&a->place->client->closed) ? ZKL_ECLOSED : ZKL_GOES_ON;
 }
 
 int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
 {
-    assert(zkl_driver_is_locked(a->hold->client->driver));
+    assert(zkl_driver_is_locked(a->place->client->driver));
     int rc = ZKL_GOES_ON, stage;
     do {
         stage = a->stage;
@@ -542,129 +543,129 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
             rc = confirm(a, next_ns);
         } else if (is_decided(a, next_ns)) {
             a->stage = ZKL_ACQ_CONFIRMS;
-            rc = a->hold->phase == ZKL_PHASE_FAILED ? on_failed(a) : ZKL_GOES_ON;
+            rc = a->place->phase == ZKL_PHASE_FAILED ? on_failed(a) : ZKL_GOES_ON;
         }
     } while (rc == ZKL_GOES_ON && (int)a->stage != stage);
     return rc == ZKL_GOES_ON ? rc : out_of_time(rc, &a->wait, a->deadline);
 }
 
 /* The first member of a bundle is notified for the others. */
-static void take_lock_paths(struct zkl_hold *hold)
+static void take_lock_paths(struct zkl_place *place)
 {
-    for (size_t i = 0, n = hold_count(hold); i < n; i++) {
-        take_lock_path(hold_at(hold, i));
-        hold_at(hold, i)->leader = i > 0 ? hold : hold->leader;
+    for (size_t i = 0, n = place_count(place); i < n; i++) {
+        take_lock_path(place_at(place, i));
+        place_at(place, i)->leader = i > 0 ? place : place->leader;
     }
 }
 
-int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
+int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_place *place,
                           const struct zkl_wait *wait)
 {
-    assert(zkl_driver_is_locked(hold->client->driver));
-    struct zkl_client *client = hold->client;
+    assert(zkl_driver_is_locked(place->client->driver));
+    struct zkl_client *client = place->client;
     int64_t now_ns = zkl_clock_mono_ns();
-    *a = (struct zkl_acquisition){.hold = hold,
-                                  .bundle = hold->bundle,
-                                  .count = hold_count(hold),
-                                  .culprit = hold->bundle ? hold_count(hold) : 0,
+    *a = (struct zkl_acquisition){.place = place,
+                                  .bundle = place->bundle,
+                                  .count = place_count(place),
+                                  .culprit = place->bundle ? place_count(place) : 0,
                                   .wait = *wait,
                                   .deadline = bounded_deadline(client->driver, wait, now_ns),
                                   .stage = ZKL_ACQ_BEGINS};
-    if (!hold->request)
-        take_lock_paths(hold);
+    if (!place->request)
+        take_lock_paths(place);
     int rc = wait->cancel ? zkl_cancel_use(client, wait->cancel) : 0;
     if (rc == 0)
-        enter_wait(hold, wait->cancel, now_ns);
+        enter_wait(place, wait->cancel, now_ns);
     return rc;
 }
 
 void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
 {
-    assert(zkl_driver_is_locked(a->hold->client->driver));
-    struct zkl_hold *hold = a->hold;
-    leave_wait(hold);
+    assert(zkl_driver_is_locked(a->place->client->driver));
+    struct zkl_place *place = a->place;
+    leave_wait(place);
     if (rc != 0)
-        zkl_cached_want_no_more(hold);
+        zkl_cached_want_no_more(place);
     for (size_t i = 0; rc == 0 && i < a->count; i++)
-        zkl_hold_returned(hold_at(hold, i));
+        zkl_place_returned(place_at(place, i));
     for (size_t i = a->count; a->bundle && i-- > 0;) {
-        struct zkl_hold *got = hold_at(hold, i);
+        struct zkl_place *got = place_at(place, i);
         got->leader = NULL;
         got->bundle = NULL;
     }
-    if (hold->request)
-        zkl_permit_request_returned(hold->request, rc);
+    if (place->request)
+        zkl_permit_request_returned(place->request, rc);
 }
 
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
 {
     if (!a->bundle) /* drop its own use; each hold is one */
-        a->hold->mutex->uses = a->hold->mutex->uses + (rc == 0 ? a->count : 0) - 1;
+        a->place->mutex->uses = a->place->mutex->uses + (rc == 0 ? a->count : 0) - 1;
     for (size_t i = 0; a->bundle && rc != 0 && i < a->count; i++)
-        ((struct zkl_hold *)a->bundle->members[i].contender)->mutex->uses--;
+        ((struct zkl_place *)a->bundle->members[i].contender)->mutex->uses--;
 }
 
 void zkl_acquisition_cancel(struct zkl_acquisition *a)
 {
-    a->hold->canceled = true;
-    stop(a->hold, zkl_clock_now(), ZKL_ECANCELED);
-    zkl_hold_wake(a->hold);
+    a->place->canceled = true;
+    stop(a->place, zkl_clock_now(), ZKL_ECANCELED);
+    zkl_place_wake(a->place);
 }
 
 void zkl_acquisition_back_out(struct zkl_acquisition *a)
 {
     if (a->stage == ZKL_ACQ_BEGINS || a->stage == ZKL_ACQ_ENDS)
         return; /* it has nothing, or nothing any more: what it had may be in the core still */
-    if (a->hold->phase == ZKL_PHASE_GRANTED) {
-        zkl_hold_begin_release(a->hold);
-        zkl_hold_put_given(a->hold);
+    if (a->place->phase == ZKL_PHASE_GRANTED) {
+        zkl_place_begin_release(a->place);
+        zkl_place_put_given(a->place);
     } else {
-        stop(a->hold, zkl_clock_now(), ZKL_ECANCELED);
+        stop(a->place, zkl_clock_now(), ZKL_ECANCELED);
     }
     a->stage = ZKL_ACQ_ENDS;
 }
 
 bool zkl_acquisition_is_lost(const struct zkl_acquisition *a)
 {
-    const struct zkl_semaphore *semaphore = a->hold->mutex->semaphore;
-    return any_lost(a->hold) || (semaphore && semaphore->hold);
+    const struct zkl_semaphore *semaphore = a->place->mutex->semaphore;
+    return any_lost(a->place) || (semaphore && semaphore->place);
 }
 
 int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms)
 {
     int64_t now_ns = zkl_clock_mono_ns();
-    if (any_unchecked(a->hold))
+    if (any_unchecked(a->place))
         return fail_unchecked(a);
     for (size_t i = 0; i < a->count; i++) {
-        struct zkl_hold *hold = hold_at(a->hold, i);
-        hold->got_ns = now_ns;
-        if (lease_ms > 0 && !zkl_hold_lease(hold, lease_ms))
+        struct zkl_place *place = place_at(a->place, i);
+        place->got_ns = now_ns;
+        if (lease_ms > 0 && !zkl_place_lease(place, lease_ms))
             return ZKL_ELOST;
     }
     return 0;
 }
 
-void zkl_hold_wait(struct zkl_hold *hold, int64_t until_ns)
+void zkl_place_wait(struct zkl_place *place, int64_t until_ns)
 {
-    zkl_driver_wait(hold->client->driver, &hold->waker, until_ns);
+    zkl_driver_wait(place->client->driver, &place->waker, until_ns);
 }
 
-int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
+int zkl_place_acquire(struct zkl_place *place, const struct zkl_wait *wait)
 {
-    struct zkl_driver *d = hold->client->driver;
+    struct zkl_driver *d = place->client->driver;
     struct zkl_acquisition a;
     int64_t next_ns;
 
     zkl_driver_lock(d);
-    int rc = zkl_acquisition_begin(&a, hold, wait);
+    int rc = zkl_acquisition_begin(&a, place, wait);
     bool begun = rc == 0;
     if (begun) {
         while ((rc = zkl_acquisition_step(&a, &next_ns)) == ZKL_GOES_ON)
-            zkl_driver_wait(d, &hold->waker, next_ns);
+            zkl_driver_wait(d, &place->waker, next_ns);
         zkl_acquisition_end(&a, rc);
     }
     if (rc != 0)
-        zkl_count_failed(hold->mutex, rc);
+        zkl_count_failed(place->mutex, rc);
     if (begun) /* after a failure another thread may free the handle from here on */
         zkl_acquisition_settle(&a, rc);
     zkl_driver_unlock(d);
@@ -673,76 +674,76 @@ int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
 
 int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct zkl_wait *wait)
 {
-    int rc = zkl_hold_acquire(zkl_permit_request_hold(request, 0), wait);
+    int rc = zkl_place_acquire(zkl_permit_request_place(request, 0), wait);
     return rc == 0 ? 0 : zkl_permit_request_fail(request, rc);
 }
 
 /* 0, or what the core said. */
-static int give_back(struct zkl_hold *hold)
+static int give_back(struct zkl_place *place)
 {
-    if (!zkl_hold_begin_release(hold))
+    if (!zkl_place_begin_release(place))
         return 0;
-    while (hold->phase == ZKL_PHASE_GRANTED)
-        zkl_driver_wait(hold->client->driver, &hold->waker, ZKL_NO_DEADLINE);
-    return hold->code;
+    while (place->phase == ZKL_PHASE_GRANTED)
+        zkl_driver_wait(place->client->driver, &place->waker, ZKL_NO_DEADLINE);
+    return place->code;
 }
 
-void zkl_hold_let_go(struct zkl_hold *hold)
+void zkl_place_let_go(struct zkl_place *place)
 {
-    struct zkl_driver *d = hold->client->driver;
+    struct zkl_driver *d = place->client->driver;
     zkl_driver_lock(d);
-    zkl_hold_begin_release(hold);
-    zkl_count_end(hold);
-    hold->mutex->uses--;
+    zkl_place_begin_release(place);
+    zkl_count_end(place);
+    place->mutex->uses--;
     zkl_driver_unlock(d);
 }
 
 /* --- release ------------------------------------------------------------ */
 
-int zkl_hold_release(struct zkl_hold *hold)
+int zkl_place_release(struct zkl_place *place)
 {
-    struct zkl_driver *d = hold->client->driver;
+    struct zkl_driver *d = place->client->driver;
     zkl_driver_lock(d);
-    int rc = give_back(hold); /* bounded by the core: the link breaks, or the window ends */
-    zkl_count_end(hold);
-    hold->mutex->uses--;
+    int rc = give_back(place); /* bounded by the core: the link breaks, or the window ends */
+    zkl_count_end(place);
+    place->mutex->uses--;
     zkl_driver_unlock(d);
     return rc;
 }
 
 /* --- several holds together --------------------------------------------- */
 
-void zkl_release_add(struct zkl_release *r, struct zkl_hold *hold, size_t member)
+void zkl_release_add(struct zkl_release *r, struct zkl_place *place, size_t member)
 {
-    hold->member = member;
-    hold->release_next = r->first;
-    r->first = hold;
+    place->member = member;
+    place->release_next = r->first;
+    r->first = place;
 }
 
 /* Puts as many as fit into one transaction, the first in the list as the first of them. */
-static struct zkl_hold *release_some(struct zkl_core *core, struct zkl_hold *hold)
+static struct zkl_place *release_some(struct zkl_core *core, struct zkl_place *place)
 {
     struct zkl_contender *contenders[ZKL_TRANSACTION_MAX];
     size_t at = ZKL_TRANSACTION_MAX;
-    for (; hold && at > 0; hold = hold->release_next)
-        contenders[--at] = &hold->contender;
+    for (; place && at > 0; place = place->release_next)
+        contenders[--at] = &place->contender;
     zkl_bundle_release(core, zkl_clock_now(), contenders + at, ZKL_TRANSACTION_MAX - at);
-    return hold;
+    return place;
 }
 
 /* A hold that another owner has from here on is not waited for. */
 static void pass_some(struct zkl_release *r)
 {
-    struct zkl_hold **at = &r->first;
+    struct zkl_place **at = &r->first;
     while (*at) {
-        struct zkl_hold *hold = *at;
-        if (!zkl_hold_pass(hold)) {
-            at = &hold->release_next;
+        struct zkl_place *place = *at;
+        if (!zkl_place_pass(place)) {
+            at = &place->release_next;
             continue;
         }
-        *at = hold->release_next;
-        hold->mutex->uses--;
-        zkl_hold_put(hold);
+        *at = place->release_next;
+        place->mutex->uses--;
+        zkl_place_put(place);
     }
 }
 
@@ -752,30 +753,30 @@ void zkl_release_begin(struct zkl_release *r, struct zkl_op *op)
     if (!r->first)
         return;
     struct zkl_core *core = &r->first->client->driver->core;
-    for (struct zkl_hold *hold = r->first; hold; hold = hold->release_next)
-        hold->leader = hold == r->first ? NULL : r->first;
+    for (struct zkl_place *place = r->first; place; place = place->release_next)
+        place->leader = place == r->first ? NULL : r->first;
     r->first->op = op;
-    for (struct zkl_hold *hold = r->first; hold;)
-        hold = release_some(core, hold);
-    for (struct zkl_hold *hold = r->first; hold; hold = hold->release_next)
-        zkl_count_released(hold);
+    for (struct zkl_place *place = r->first; place;)
+        place = release_some(core, place);
+    for (struct zkl_place *place = r->first; place; place = place->release_next)
+        zkl_count_released(place);
 }
 
 bool zkl_release_is_over(const struct zkl_release *r)
 {
-    const struct zkl_hold *hold = r->first;
-    while (hold && hold->phase != ZKL_PHASE_GRANTED)
-        hold = hold->release_next;
-    return !hold;
+    const struct zkl_place *place = r->first;
+    while (place && place->phase != ZKL_PHASE_GRANTED)
+        place = place->release_next;
+    return !place;
 }
 
 void zkl_release_end(struct zkl_release *r)
 {
-    for (struct zkl_hold *hold = r->first; hold; hold = hold->release_next) {
-        hold->leader = NULL;
-        hold->op = NULL;
-        zkl_count_end(hold);
-        hold->mutex->uses--;
+    for (struct zkl_place *place = r->first; place; place = place->release_next) {
+        place->leader = NULL;
+        place->op = NULL;
+        zkl_count_end(place);
+        place->mutex->uses--;
     }
 }
 

@@ -15,9 +15,9 @@ static const char *printable(const char *text)
     return text && zkl_text_is_printable(text, strlen(text)) ? text : NULL;
 }
 
-struct zkl_place zkl_place_of(const struct zkl_contender *contender)
+struct zkl_queue_place zkl_queue_place_of(const struct zkl_contender *contender)
 {
-    struct zkl_place place = {0};
+    struct zkl_queue_place place = {0};
     const struct zkl_watch *watch = contender->subs[ZKL_SUB_PRED].watch;
     if (contender->machine.state != ZKL_CONTENDER_WAITING)
         return place;

@@ -6,7 +6,7 @@
 #include "core.h"
 
 /* Text is the core's, for as long as the caller keeps the core from going on. */
-struct zkl_place {
+struct zkl_queue_place {
     /* the largest number of contenders that it waits for, by its last list or its number; the true
      * number can only be smaller. 0: it waits for none, or does not know yet */
     size_t before;
@@ -14,6 +14,6 @@ struct zkl_place {
     const char *owner;       /* and its owner text, or NULL: there is none, or it is not known */
 };
 
-struct zkl_place zkl_place_of(const struct zkl_contender *contender);
+struct zkl_queue_place zkl_queue_place_of(const struct zkl_contender *contender);
 
 #endif

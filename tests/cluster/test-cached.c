@@ -337,8 +337,8 @@ static void nobody_comes_in_unheard(void **state)
         struct zkl_driver *d = u.client->driver;
         keep(&u, path);
         zkl_driver_lock(d);
-        zkl_hold_notification(NULL, u.rwlock->cache.holder, &news[i]);
-        struct zkl_hold *seat = zkl_cached_enter(u.read, &wait);
+        zkl_place_notification(NULL, u.rwlock->cache.holder, &news[i]);
+        struct zkl_place *seat = zkl_cached_enter(u.read, &wait);
         zkl_driver_unlock(d);
         check_true(seat == NULL);
         check_ok(zkl_rwlock_retain_readers(u.rwlock, LONG_MS)); /* the core settles */
@@ -362,7 +362,7 @@ static void nobody_comes_in_late(void **state)
     atomic_llong *until = &u.rwlock->cache.gate.until_boot;
     check_wait(atomic_load(until) <= zkl_clock_boot_ns(), WAIT_MS);
     bool is_open = atomic_load(until) != 0;
-    struct zkl_hold *seat = zkl_cached_enter(u.read, &wait);
+    struct zkl_place *seat = zkl_cached_enter(u.read, &wait);
     zkl_driver_unlock(u.client->driver);
     check_true(is_open);
     check_true(seat == NULL);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/client.h"
-#include "api/hold.h"
+#include "api/place.h"
 #include "core/feed.h"
 #include "driver/clock.h"
 #include "driver/handle.h"
@@ -232,9 +232,9 @@ static void unlock_after_close_with_traces_frees_the_client(void **state)
 static bool waits(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
-    const struct zkl_hold *hold = client->waiting;
-    bool waits = hold && hold->contender.machine.state == ZKL_CONTENDER_WAITING &&
-                 hold->contender.machine.pred_is_exclusive_mutex;
+    const struct zkl_place *place = client->waiting;
+    bool waits = place && place->contender.machine.state == ZKL_CONTENDER_WAITING &&
+                 place->contender.machine.pred_is_exclusive_mutex;
     zkl_driver_unlock(client->driver);
     return waits;
 }

@@ -39,7 +39,7 @@ def main(root):
 
 
 # Where a table ends, or goes on with what this one leads to.
-END = {'zoo_acreate2', 'zkl_core_feed', 'zkl_hold_wake', 'zkl_step_grant'}
+END = {'zoo_acreate2', 'zkl_core_feed', 'zkl_place_wake', 'zkl_step_grant'}
 
 if __name__ == '__main__':
     sys.exit(main(*sys.argv[1:]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each planted bug still has its place: what its patch replaces stands in the file, word for word. A change of src that
-moves such a place is told here at once, and not after the long run, which builds them (tests/planted/mutants.py).
+moves such a place is told here at once, and not after the long run, which builds them (tests/planted, tests/linear).
 
 patches.py ROOT"""
 import pathlib
@@ -22,7 +22,7 @@ def hunks(patch):
 
 def main(root):
     root = pathlib.Path(root)
-    patches = sorted((root / 'tests/planted/bugs').glob('*.patch'))
+    patches = sorted(root.glob('tests/*/bugs/*.patch'))
     problems, seen = [], 0
     for patch in patches:
         for name, before in hunks(patch.read_text()):

@@ -74,7 +74,7 @@ static void waits(struct script *s, int number, size_t before)
 {
     assert_int_equal(state_of(s, number), ZKL_CONTENDER_WAITING);
     assert_true(script_contender(s, number)->machine.pred_is_by_number);
-    assert_int_equal(zkl_place_of(script_contender(s, number)).before, before);
+    assert_int_equal(zkl_queue_place_of(script_contender(s, number)).before, before);
 }
 
 static void asks_for_a_list(struct script *s, int number)
@@ -103,7 +103,7 @@ static void no_list_is_sent(void **state)
                      "  > watch /r/G4-0000000004\n");
     waits(s, 4, 2);
     waits(s, 5, 3);
-    assert_string_equal(zkl_place_of(script_contender(s, 5)).owner, "owner");
+    assert_string_equal(zkl_queue_place_of(script_contender(s, 5)).owner, "owner");
     end(s);
 }
 
@@ -148,7 +148,7 @@ static void who_left_is_not_counted(void **state)
     all_armed(s);
     hands_over(s, 2, "/r/G2-0000000002");
     hands_over(s, 3, "/r/G3-0000000003");
-    assert_int_equal(zkl_place_of(script_contender(s, 5)).before, 3);
+    assert_int_equal(zkl_queue_place_of(script_contender(s, 5)).before, 3);
     script_lock_unlisted(s, "/r");
     script_created(s, 6);
     waits(s, 6, 2);

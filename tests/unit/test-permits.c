@@ -243,7 +243,7 @@ static void full_and_stopped(void **state)
     script_expect(s, "[     0] #2 LISTING -> WAITING: full\n"
                      "  > watch /s/leases/G2--0000000007\n");
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    assert_null(zkl_place_of(lease).predecessor); /* it waits for any of them */
+    assert_null(zkl_queue_place_of(lease).predecessor); /* it waits for any of them */
     zkl_bundle_stop(&s->core, s->core.now, &permits, ZKL_ETIMEDOUT);
     script_expect(s, "[     0] permits TAKING -> FAILED: failed\n"
                      "[     0] #2 WAITING -> LEAVING: stopped\n"

@@ -11,7 +11,7 @@
 static void expect_place(struct script *s, int number, size_t before, const char *predecessor,
                          const char *owner)
 {
-    struct zkl_place place = zkl_place_of(script_contender(s, number));
+    struct zkl_queue_place place = zkl_queue_place_of(script_contender(s, number));
     assert_int_equal(place.before, before);
     assert_int_equal(place.predecessor != NULL, predecessor[0] != '\0');
     if (place.predecessor)
@@ -84,7 +84,7 @@ static void what_is_no_owner_is_not_told(void **state)
     }
     script_queue(s, "/r", 20, "5:7");
     armed(s, longest, 512);
-    assert_int_equal(strlen(zkl_place_of(script_contender(s, 7)).owner), 512);
+    assert_int_equal(strlen(zkl_queue_place_of(script_contender(s, 7)).owner), 512);
     script_event(s, ZKL_SE_EXPIRED);
     script_stop(s, 7, ZKL_ECANCELED);
     script_free(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A hold: what a thread has from its first lock call to its last unlock, and the wait before it. */
-#ifndef ZKL_API_HOLD_H
-#define ZKL_API_HOLD_H
+#ifndef ZKL_API_PLACE_H
+#define ZKL_API_PLACE_H
 
 #include "client.h"
 
@@ -23,11 +23,11 @@ struct zkl_op;
 #define ZKL_KEEPS_SPARES true
 #endif
 
-enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
+enum zkl_place_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
 
 #define ZKL_HOLD_EVENTS 8
 
-struct zkl_hold {
+struct zkl_place {
     struct zkl_contender contender; /* first: news come with a pointer to it */
     struct zkl_client *client;
     struct zkl_lock_path *lock_path;
@@ -36,7 +36,7 @@ struct zkl_hold {
 
     /* under the driver's mutex */
     struct zkl_waker waker;
-    enum zkl_hold_phase phase;
+    enum zkl_place_phase phase;
     int code;
     int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
@@ -46,10 +46,10 @@ struct zkl_hold {
     /* the operation that waits for it; NULL: a thread waits, or nothing does */
     struct zkl_op *op;
     struct zkl_bundle *bundle; /* that it waits with, and is confirmed with; NULL: alone */
-    struct zkl_hold *wait_next, *wait_prev;
+    struct zkl_place *wait_next, *wait_prev;
     /* of a multi-lock that is being released: its member, and the next hold */
     size_t member;
-    struct zkl_hold *release_next;
+    struct zkl_place *release_next;
     bool ended;         /* the core is done with it, or does not have it yet */
     bool has_lock_path; /* a reference of its own */
     /* the caller has it: from here on the library reports its states */
@@ -62,15 +62,15 @@ struct zkl_hold {
 
     /* of a mutex with a local queue: its place in that */
     struct zkl_local_waiter local_waiter;
-    struct zkl_hold *given; /* what it got there instead of its own, until its call returns */
+    struct zkl_place *given; /* what it got there instead of its own, until its call returns */
     /* the request for permits that it is part of, while that is waited for */
     struct zkl_permit_request *request;
-    struct zkl_hold *leader; /* whose thread waits for this one too, meanwhile */
-    bool may_cache;          /* it is a thread's, and alone */
+    struct zkl_place *leader; /* whose thread waits for this one too, meanwhile */
+    bool may_cache;           /* it is a thread's, and alone */
     /* if it is granted its node may become that of all readers of the handle */
     bool caches;
     /* a read lock's: the same thread's write lock; while it waits */
-    const struct zkl_hold *downgrade_from;
+    const struct zkl_place *downgrade_from;
 
     /* written before the grant is returned, or atomic: for the owner without the mutex */
     uint64_t token;
@@ -78,9 +78,9 @@ struct zkl_hold {
     atomic_bool lost, revoked, unchecked;
     atomic_llong lease_end_boot; /* 0: none */
     int count, reentries;        /* the owner's */
-    struct zkl_hold *next;       /* in the owner's map */
+    struct zkl_place *next;      /* in the owner's map */
     bool to_come;                /* reserved: an operation will acquire it */
-    struct zkl_hold *base; /* of a seat: the hold of all who are in its node; NULL: this one */
+    struct zkl_place *base; /* of a seat: the hold of all who are in its node; NULL: this one */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;
@@ -95,56 +95,56 @@ struct zkl_hold {
     char data[]; /* of the node */
 };
 
-/* --- hold.c ------------------------------------------------------------- */
+/* --- place.c ------------------------------------------------------------- */
 
-struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
-void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
-void zkl_hold_put(struct zkl_hold *hold);   /* the same with it */
+struct zkl_place *zkl_place_new(struct zkl_mutex *mutex);
+void zkl_place_unref(struct zkl_place *place); /* without the mutex */
+void zkl_place_put(struct zkl_place *place);   /* the same with it */
 /* The core's notifications: called through the port; with the mutex. */
-void zkl_hold_notification(struct zkl_port *port, struct zkl_contender *contender,
-                           const struct zkl_notification *notification);
+void zkl_place_notification(struct zkl_port *port, struct zkl_contender *contender,
+                            const struct zkl_notification *notification);
 /* The caller receives the hold: from here on the library reports its states. A second call does
  * nothing. With the mutex. */
-void zkl_hold_returned(struct zkl_hold *hold);
+void zkl_place_returned(struct zkl_place *place);
 /* The owner calls this: one more unlock is due. */
-static inline void zkl_hold_enter(struct zkl_hold *hold)
+static inline void zkl_hold_enter(struct zkl_place *place)
 {
-    hold->reentries += hold->count > 0;
-    hold->count++;
+    place->reentries += place->count > 0;
+    place->count++;
 }
 /* Undoes zkl_hold_enter for a re-entry that was never reported. */
-static inline void zkl_hold_leave(struct zkl_hold *hold)
+static inline void zkl_hold_leave(struct zkl_place *place)
 {
-    hold->count--;
-    hold->reentries -= hold->count > 0;
+    place->count--;
+    place->reentries -= place->count > 0;
 }
 /* Wake its thread once the mutex is released. */
-void zkl_hold_wake(struct zkl_hold *hold);
+void zkl_place_wake(struct zkl_place *place);
 /* Free what zkl_driver_quiesce returned; without the mutex. */
-void zkl_hold_drop_notes(struct zkl_note *notes);
+void zkl_place_drop_notes(struct zkl_note *notes);
 /* The thread ended; without the mutex. */
-void zkl_hold_orphaned(struct zkl_hold *hold);
+void zkl_place_orphaned(struct zkl_place *place);
 /* The rest of the window. Without the mutex. */
-int64_t zkl_hold_window_ns(const struct zkl_hold *hold);
-int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
+int64_t zkl_place_window_ns(const struct zkl_place *place);
+int64_t zkl_place_window_ms(const struct zkl_place *place);
 /* The hold whose states the library reports. */
-static inline const struct zkl_hold *zkl_hold_told(const struct zkl_hold *hold)
+static inline const struct zkl_place *zkl_hold_told(const struct zkl_place *place)
 {
-    return hold->base ? hold->base : hold;
+    return place->base ? place->base : place;
 }
 /* Lost, or its lease has ended and no event has said so yet. Without the mutex. */
-bool zkl_hold_is_lost(const struct zkl_hold *hold);
+bool zkl_place_is_lost(const struct zkl_place *place);
 /* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted
  * as the failure: ZKL_ELOST; ZKL_EDOUBT: its window is empty. Without the mutex. */
-int zkl_hold_leave_again(struct zkl_hold *hold);
+int zkl_hold_leave_again(struct zkl_place *place);
 /* enum zkl_hold_state, and why: LOST, SUSPECT or HELD. With the mutex. */
-int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason);
+int zkl_place_state_now(const struct zkl_place *place, enum zkl_reason *reason);
 /* It ends lease_ms from now; false: it is lost. With the mutex. */
-bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms);
+bool zkl_place_lease(struct zkl_place *place, int64_t lease_ms);
 /* 0 or ZKL_ELOST. Without the mutex. */
-int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
+int zkl_place_renew(struct zkl_place *place, int64_t lease_ms);
 /* Fails with ZKL_EFULL, and says by what. */
-int zkl_hold_fail_full(const struct zkl_hold *hold);
+int zkl_place_fail_full(const struct zkl_place *place);
 
 /* --- mutex.c ------------------------------------------------------------ */
 
@@ -178,22 +178,22 @@ static inline void zkl_hold_no_reason(enum zkl_reason *reason)
         *reason = ZKL_REASON_NONE;
 }
 /* enum zkl_hold_state, or 0 if hold is NULL, for a wrong request; reason may be NULL. */
-int zkl_hold_read_state(const struct zkl_hold *hold, enum zkl_reason *reason);
-int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
-int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
+int zkl_hold_read_state(const struct zkl_place *place, enum zkl_reason *reason);
+int zkl_hold_node_path(const struct zkl_place *place, char *buf, size_t size, const char *call);
+int zkl_hold_extend(struct zkl_place *place, int64_t lease_ms, const char *call);
 /* Before any request of a thread, an operation, or a multi-lock: may the owner acquire this mutex? 0:
  * *own is to be entered once more; or it is NULL, and *other, if not NULL, is the write lock of the
  * same owner, below which this is the read lock. Or ZKL_EDEADLK, ZKL_ELOST, ZKL_EOVERFLOW. */
-int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
-                          struct zkl_hold **other);
+int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_place **own,
+                          struct zkl_place **other);
 /* grant may be NULL. 0 or EINVAL, said for call. */
 int zkl_grant_check(const struct zkl_grant *grant, const char *call);
 void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count);
-void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
+void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place);
 /* Note the failure with what the hold knows of it; the code. */
-int zkl_hold_fail_answer(const struct zkl_hold *hold, int rc, const char *path);
-int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
-int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc);
+int zkl_place_fail_answer(const struct zkl_place *place, int rc, const char *path);
+int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc);
+int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc);
 /* The caller's wait as this library knows it, defaults for NULL; 0 or EINVAL, said for call. */
 int zkl_wait_take(struct zkl_wait *ours, const struct zkl_wait *theirs, const char *call);
 /* 0, or what is wrong with the wait, the client, or (blocks) the thread, said for call. */
@@ -225,9 +225,9 @@ int zkl_permit_check_release(struct zkl_permit *permit, const char *call);
 
 /* Take the hold of all threads, with its reference, if it is only that one (NULL: any); NULL: it is
  * not. */
-struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_hold *only);
+struct zkl_place *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_place *only);
 /* The hold of all threads, with a reference; NULL: there is none. */
-struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
+struct zkl_place *zkl_semaphore_find(struct zkl_mutex *mutex);
 /* Before any request. 0, or ZKL_EBUSY: this is a try, and the handle has its one hold. */
 int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
 
@@ -236,20 +236,20 @@ int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *w
 void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options);
 /* The hold that the handle keeps idle, for an owner; NULL: there is none that is surely good, or
  * taking it is not that simple. Without the mutex. */
-struct zkl_hold *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
+struct zkl_place *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
 /* The same for all of these. If one is not available this way, the idle ones are given up: a thread
  * that waits for one lock must not keep others that stand behind it. */
 bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
-                              const struct zkl_wait *wait, struct zkl_hold **holds);
+                              const struct zkl_wait *wait, struct zkl_place **holds);
 /* The result of the call: hold, or another one instead, and hold is freed. Without the mutex. */
-struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold);
+struct zkl_place *zkl_place_exchange(struct zkl_place *place);
 /* The rest with the mutex. Begin to wait for a turn. */
-void zkl_hold_join_local_queue(struct zkl_hold *hold, const struct zkl_lock_request *lock_request,
-                               bool ahead);
+void zkl_place_join_local_queue(struct zkl_place *place,
+                                const struct zkl_lock_request *lock_request, bool ahead);
 /* The last unlock: true: the next owner has it, with a reference, or the handle. */
-bool zkl_hold_pass(struct zkl_hold *hold);
+bool zkl_place_pass(struct zkl_place *place);
 /* The hold that the call got instead of hold does not belong to it any more. */
-void zkl_hold_put_given(struct zkl_hold *hold);
+void zkl_place_put_given(struct zkl_place *place);
 /* The handle ends. */
 void zkl_local_queue_retire(struct zkl_mutex *mutex);
 
@@ -264,7 +264,7 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
  * woken. It is of one hold; of a request for permits, or a bundle that is made in one transaction,
  * of all their holds: hold is the first one, whose request or bundle is set. */
 struct zkl_acquisition {
-    struct zkl_hold *hold;
+    struct zkl_place *place;
     struct zkl_bundle *bundle; /* or NULL */
     size_t count, culprit;     /* holds; of a bundle: which one a failure is about, or count */
     struct zkl_wait wait;
@@ -275,7 +275,7 @@ struct zkl_acquisition {
 #define ZKL_GOES_ON 2 /* beside the codes: call again when woken, or then */
 
 /* All with the mutex. 0, ZKL_ENOMEM or ZKL_ESYSTEM: it has not begun. */
-int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
+int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_place *place,
                           const struct zkl_wait *wait);
 /* A code, or ZKL_GOES_ON with the latest time of the next step. */
 int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns);
@@ -294,28 +294,28 @@ bool zkl_acquisition_is_lost(const struct zkl_acquisition *a);
 int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms);
 
 /* It counts a failure, after which the handle may be freed. */
-int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
+int zkl_place_acquire(struct zkl_place *place, const struct zkl_wait *wait);
 /* Its contender starts: the core gets its reference, until ENDED. With the mutex. */
-void zkl_hold_begin(struct zkl_hold *hold);
+void zkl_place_begin(struct zkl_place *place);
 /* When a call with this wait is over; of a try: how long it waits for a lost link. With the
  * mutex. */
 int64_t zkl_wait_bound(const struct zkl_client *client, const struct zkl_wait *wait);
 /* Wait until it is woken, or until then. With the mutex. */
-void zkl_hold_wait(struct zkl_hold *hold, int64_t until_ns);
-int zkl_hold_release(struct zkl_hold *hold);
+void zkl_place_wait(struct zkl_place *place, int64_t until_ns);
+int zkl_place_release(struct zkl_place *place);
 /* The same without waiting: it is left to the janitor. */
-void zkl_hold_let_go(struct zkl_hold *hold);
+void zkl_place_let_go(struct zkl_place *place);
 /* Only the beginning, with the mutex: RELEASED follows, or came. False: neither, as it is the next
  * owner's already, or stays. */
-bool zkl_hold_begin_release(struct zkl_hold *hold);
+bool zkl_place_begin_release(struct zkl_place *place);
 
 /* Several holds that are released together, each with its owner's reference. All calls but add need
  * the mutex. */
 struct zkl_release {
-    struct zkl_hold *first; /* the first of those to wait for */
+    struct zkl_place *first; /* the first of those to wait for */
 };
 /* The transaction deletes the hold that was added last first. */
-void zkl_release_add(struct zkl_release *r, struct zkl_hold *hold, size_t member);
+void zkl_release_add(struct zkl_release *r, struct zkl_place *place, size_t member);
 /* In one transaction. Holds that are handed on are not in it any more. op: is woken when one has
  * ended; NULL: the thread that waits for the first one is. */
 void zkl_release_begin(struct zkl_release *r, struct zkl_op *op);
