@@ -35,14 +35,15 @@ struct acquiring {
     struct zkl_acquisition acquisition;
     struct zkl_owner *owner; /* the owner that acquires the hold */
     struct zkl_mutex *mutex; /* where it counts; the caller's, of an operation that waits */
-    struct zkl_place *place; /* that, or the one that was entered again; with a reference */
+    struct zkl_hold
+        *hold; /* the owner's: to come; or it was entered again, until the call returns */
+    struct zkl_place *place; /* what is waited for, or was entered again; with a reference */
     struct zkl_place *downgrade_from;   /* the write lock's, of a read lock; with a reference */
     struct zkl_permit_request *request; /* or what permits are asked for with */
     bool known, waits;                  /* from the start; what it waits for was begun */
-    struct zkl_place *entered;   /* of a re-entry: the owner's, until the call returns, ... */
-    int hold_count;              /* ... and how often then */
-    struct zkl_grant *grant;     /* the caller's, or NULL */
-    struct zkl_permit **permits; /* likewise */
+    int hold_count;                     /* of a re-entry: how often then */
+    struct zkl_grant *grant;            /* the caller's, or NULL */
+    struct zkl_permit **permits;        /* likewise */
 };
 
 static int step_acquiring(struct zkl_op *op, int64_t *next_ns)
@@ -79,28 +80,19 @@ static void settle_failed(struct acquiring *a, int rc)
     zkl_driver_unlock(a->op.client->driver);
 }
 
-/* The hold that another owner had, instead of the one that the operation queued with. */
-static struct zkl_place *have_given(struct acquiring *a)
-{
-    zkl_owner_replace(a->place, a->place->given);
-    a->place = zkl_place_exchange(a->place);
-    return a->place;
-}
-
-/* As the owner. */
+/* As the owner. It may be the place that another owner had, instead of the one that was queued. */
 static int finish_own(struct acquiring *a, int rc)
 {
-    struct zkl_place *place = a->place;
     if (rc == 0) {
-        if (place->given)
-            place = have_given(a);
-        place->count = 1;
-        zkl_mutex_fill_grant(a->grant, place);
-        zkl_owner_came(place);
+        a->place = zkl_place_exchange(a->place);
+        a->hold->count = 1;
+        zkl_mutex_fill_grant(a->grant, a->place, 1);
+        zkl_owner_came(a->hold, a->place);
         return 0;
     }
-    rc = zkl_mutex_fail_acquire(place, rc);
-    zkl_owner_remove(place);
+    rc = zkl_mutex_fail_acquire(a->place, rc);
+    zkl_owner_remove(a->hold);
+    zkl_hold_free(a->hold);
     return rc;
 }
 
@@ -110,7 +102,7 @@ static int finish_permits(struct acquiring *a, int rc)
         return zkl_permit_request_fail(a->request, rc);
     for (size_t i = 0; a->permits && i < a->request->count; i++)
         a->permits[i] = (struct zkl_permit *)zkl_permit_request_place(a->request, i);
-    zkl_mutex_fill_grant(a->grant, zkl_permit_request_place(a->request, 0));
+    zkl_mutex_fill_grant(a->grant, zkl_permit_request_place(a->request, 0), 1);
     return 0;
 }
 
@@ -201,35 +193,43 @@ static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
 
 /* --- a mutex ------------------------------------------------------------ */
 
-/* The owner's last unlock may come before the callback and frees a seat. So the operation reports
- * the hold of the node. */
-static void enter_again(struct acquiring *a, struct zkl_place *place)
+/* The owner's last unlock may come before the callback and frees the hold. So the operation reports
+ * the place. */
+static void enter_again(struct acquiring *a, struct zkl_hold *hold)
 {
-    zkl_hold_enter(place);
-    a->entered = place;
-    a->hold_count = place->count;
-    a->place = place->base ? place->base : place;
+    zkl_hold_enter(hold);
+    a->hold = hold;
+    a->hold_count = hold->count;
+    a->place = hold->place;
     atomic_fetch_add(&a->place->refs, 1);
 }
 
-static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_place *downgrade_from)
+/* under: the owner's write lock, or NULL. */
+static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_hold *under)
 {
+    struct zkl_hold *hold;
+    int rc = zkl_hold_new(&hold, mutex);
+    if (rc != 0)
+        return rc;
     a->place = zkl_place_new(mutex);
-    if (!a->place)
+    if (!a->place) {
+        zkl_hold_free(hold);
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
-    if (downgrade_from)
-        atomic_fetch_add(&downgrade_from->refs, 1);
-    a->downgrade_from = downgrade_from;
-    a->place->downgrade_from = downgrade_from;
-    a->place->to_come = true;
-    zkl_owner_add(a->place);
+    }
+    if (under) {
+        a->downgrade_from = under->place;
+        atomic_fetch_add(&a->downgrade_from->refs, 1);
+        a->place->downgrade_from = a->downgrade_from;
+    }
+    a->hold = hold;
+    zkl_owner_add(hold);
     return 0;
 }
 
 /* As the owner: 0, or the fault. */
 static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
-    struct zkl_place *own, *other;
+    struct zkl_hold *own, *other;
     int rc = zkl_mutex_check_owner(mutex, &own, &other);
     if (rc == 0 && own)
         enter_again(a, own);
@@ -240,10 +240,12 @@ static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struc
 
 static void undo_own(struct acquiring *a)
 {
-    if (a->entered)
-        zkl_hold_leave(a->entered);
-    else if (a->place)
-        zkl_owner_remove(a->place);
+    if (a->hold && a->known) {
+        zkl_hold_leave(a->hold);
+    } else if (a->hold) {
+        zkl_owner_remove(a->hold);
+        zkl_hold_free(a->hold);
+    }
 }
 
 /* For a semaphore's mutex: the hold is the handle's. */
@@ -456,10 +458,11 @@ static int decide(struct releasing *r, int rc)
 /* As the owner. */
 static int unlock(struct zkl_mutex *mutex, zkl_done_fn fn, void *arg)
 {
-    struct zkl_place *place = mutex->kind->find(mutex);
-    if (!place)
+    struct zkl_place *place;
+    struct zkl_hold own = mutex->kind->find(mutex);
+    if (!own.place)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    mutex->kind->put(place);
+    mutex->kind->put(&own);
     struct releasing *r = NULL;
     int rc = begin_releasing(mutex->client, fn, arg, &r);
     if (rc == ZKL_ENOMEM)

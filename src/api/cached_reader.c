@@ -2,96 +2,116 @@
  *
  * Readers of one handle that share one node, which stays on the server (src/core/read_cache.h).
  * This file decides which threads enter without a request, whose node becomes the shared one, and
- * when the node closes. Each thread has a seat (seat.h). zkl_cached_enter and zkl_cached_leave
- * take no lock; the rest runs under the client's mutex or takes it. mutex.c and rwlock.c call this
- * file, and users for the option. */
+ * when the node closes. zkl_cached_enter and zkl_cached_leave take no lock and no memory; the rest
+ * runs under the client's mutex or takes it. No thread waits with a shared hold. mutex.c and
+ * rwlock.c call this file, owner.c when a thread ends, wait.c and lock.c to close the node, and
+ * users for the option. */
 #include "cached_reader.h"
 
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
-#include "owner.h"
-#include "seat.h"
 
 #define MS INT64_C(1000000)
 
-/* --- coming and going ------------------------------------------------------- */
-
-static struct zkl_place *base_of(const struct zkl_read_cache *cache)
+/* The node that this handle's holds may be in together; NULL: it is no reader's handle. */
+static struct zkl_read_cache *cache_of(const struct zkl_mutex *mutex)
 {
-    return (struct zkl_place *)cache->holder;
+    struct zkl_rwlock *rwlock = mutex->rwlock;
+    return rwlock && mutex == &rwlock->read ? &rwlock->cache : NULL;
 }
+
+/* --- coming and going ------------------------------------------------------- */
 
 /* Counted in: is that any good? */
 static bool is_in(const struct zkl_read_cache *cache, int64_t until_boot)
 {
     return until_boot != 0 && zkl_clock_boot_ns() < until_boot &&
-           !zkl_place_is_lost(base_of(cache));
+           !zkl_place_is_lost((struct zkl_place *)cache->holder);
 }
 
-struct zkl_place *zkl_cached_enter(const struct zkl_mutex *mutex, const struct zkl_wait *wait)
+bool zkl_cached_enter(struct zkl_hold *hold, const struct zkl_wait *wait)
 {
-    struct zkl_read_cache *cache = zkl_cached_of(mutex);
+    struct zkl_read_cache *cache = cache_of(hold->mutex);
     if (!cache || wait->lease_ms > 0 ||
         atomic_load_explicit(&cache->gate.until_boot, memory_order_relaxed) == 0)
-        return NULL; /* not even counted */
-    struct zkl_place *seat = zkl_owner_prepare() == 0 ? zkl_seat_new() : NULL;
-    if (!seat)
-        return NULL;
-    struct zkl_driver *d = mutex->client->driver;
-    if (is_in(cache, zkl_read_gate_enter(&cache->gate, &d->fresh_until_boot))) {
-        zkl_seat_take(seat, base_of(cache));
-        return seat;
-    }
-    zkl_seat_leave_gate(d, cache);
-    zkl_seat_free(seat, zkl_owner_is_thread());
-    return NULL;
+        return false; /* not even counted */
+    struct zkl_driver *d = hold->mutex->client->driver;
+    hold->shared = is_in(cache, zkl_read_gate_enter(&cache->gate, &d->fresh_until_boot));
+    if (hold->shared)
+        hold->place = (struct zkl_place *)cache->holder;
+    else
+        zkl_cached_leave_gate(hold->mutex);
+    return hold->shared;
 }
 
-int zkl_cached_leave(struct zkl_place *seat)
+void zkl_cached_leave_gate(const struct zkl_mutex *mutex)
 {
-    int rc =
-        zkl_place_is_lost(seat) ? ZKL_ELOST : (zkl_place_window_ns(seat) == 0 ? ZKL_EDOUBT : 0);
+    struct zkl_read_cache *cache = &mutex->rwlock->cache;
+    struct zkl_driver *d = mutex->client->driver;
+    if (!zkl_read_gate_leave(&cache->gate))
+        return;
+    int shield = zkl_shield();
+    zkl_driver_lock(d);
+    zkl_read_cache_left(&d->core, zkl_clock_now(), cache);
+    zkl_driver_unlock(d);
+    zkl_shield_end(shield);
+}
+
+int zkl_cached_leave(const struct zkl_hold *hold)
+{
+    int rc = zkl_place_doubt(hold->place);
     if (rc != 0)
-        zkl_fail(rc, "%s: %s", seat->lock_path->path,
+        zkl_fail(rc, "%s: %s", hold->mutex->lock_path->path,
                  rc == ZKL_EDOUBT ? "the window is empty" : "the readers' node is lost");
-    zkl_seat_leave(seat);
-    zkl_seat_free(seat, zkl_owner_is_thread());
+    zkl_cached_leave_gate(hold->mutex); /* the place may be freed from here on */
     return rc;
 }
 
 /* --- whose node -------------------------------------------------------------- */
 
+void zkl_cached_want_no_more(const struct zkl_place *place)
+{
+    struct zkl_rwlock *rwlock = place->mutex->rwlock;
+    if (rwlock && rwlock->candidate == place)
+        rwlock->candidate = NULL;
+}
+
+/* One at a time: the node of another one would have the mark for nothing, and others' tries would
+ * wait for it. */
+bool zkl_cached_wants(const struct zkl_place *place, const struct zkl_wait *wait)
+{
+    const struct zkl_read_cache *cache = cache_of(place->mutex);
+    zkl_cached_want_no_more(place); /* it may begin anew */
+    bool wants = cache && wait->lease_ms == 0 && zkl_read_cache_may_begin(cache, zkl_clock_now()) &&
+                 !place->mutex->rwlock->candidate;
+    if (wants)
+        place->mutex->rwlock->candidate = place;
+    return wants;
+}
+
 /* With the mutex. A writer of the same handle would wait for what is opened now. */
-static bool open_locked(struct zkl_place *place, struct zkl_place *seat)
+static bool open_locked(struct zkl_place *place)
 {
     struct zkl_mutex *mutex = place->mutex;
     struct zkl_core *core = &place->client->driver->core;
     bool may = mutex->rwlock->write.uses == 0 && place->fn == mutex->fn &&
                place->fn_arg == mutex->fn_arg && !zkl_place_is_lost(place);
-    if (!may ||
-        !zkl_read_cache_open(core, zkl_clock_now(), zkl_cached_of(mutex), &place->contender))
+    if (!may || !zkl_read_cache_open(core, zkl_clock_now(), cache_of(mutex), &place->contender))
         return false;
-    zkl_seat_take(seat, place);
-    mutex->uses--; /* the gate counts from here on */
+    mutex->uses--; /* the gate counts from here on, and the handle has the reference */
     return true;
 }
 
-struct zkl_place *zkl_cached_open(struct zkl_place *place)
+void zkl_cached_open(struct zkl_hold *hold)
 {
-    struct zkl_driver *d = place->client->driver;
+    struct zkl_place *place = hold->place;
     if (!place->caches)
-        return place;
-    struct zkl_place *seat = zkl_seat_new();
-    zkl_driver_lock(d);
-    bool opened = seat && open_locked(place, seat);
+        return;
+    zkl_driver_lock(place->client->driver);
+    hold->shared = open_locked(place);
     zkl_cached_want_no_more(place);
-    zkl_driver_unlock(d);
-    if (opened)
-        return seat;
-    if (seat)
-        zkl_seat_free(seat, zkl_owner_is_thread());
-    return place;
+    zkl_driver_unlock(place->client->driver);
 }
 
 /* --- closing ------------------------------------------------------------------ */
@@ -105,6 +125,26 @@ static void dropped(struct zkl_read_cache *cache, struct zkl_contender *contende
     zkl_count_released(place);
     zkl_count_end(place);
     zkl_place_put(place);
+}
+
+void zkl_cached_close(const struct zkl_mutex *mutex)
+{
+    struct zkl_read_cache *cache = mutex->rwlock ? &mutex->rwlock->cache : NULL;
+    if (cache && cache->state == ZKL_READ_CACHE_OPEN)
+        zkl_read_cache_close(&mutex->client->driver->core, zkl_clock_now(), cache);
+}
+
+bool zkl_cached_any(const struct zkl_mutex *mutex)
+{
+    const struct zkl_read_cache *cache = cache_of(mutex);
+    return cache && zkl_read_gate_any(&cache->gate);
+}
+
+void zkl_cached_retire(const struct zkl_mutex *mutex)
+{
+    struct zkl_read_cache *cache = cache_of(mutex);
+    if (cache)
+        zkl_read_cache_fini(&mutex->client->driver->core, zkl_clock_now(), cache);
 }
 
 void zkl_cached_setup(struct zkl_rwlock *rwlock)

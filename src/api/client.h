@@ -78,13 +78,24 @@ struct zkl_client {
     uint64_t links, links_lost, expiries;
 };
 
+/* What an owner has of a lock. It has a reference on its place; or (shared) it is counted in by the
+ * gate of the node that the readers of a handle share, and has none. */
+struct zkl_hold {
+    struct zkl_hold *next; /* in the owner's map */
+    struct zkl_mutex *mutex;
+    struct zkl_place *place; /* NULL: an operation will acquire it */
+    bool shared;
+    int count, reentries; /* unlocks due; locks since the first one */
+};
+
 /* The owner of a mutex's holds, and the calls that depend on it: the calling thread or owner
  * (mutex.c), or the handle (semaphore_mutex.c). */
 struct zkl_mutex_kind {
     int (*acquire)(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant);
-    struct zkl_place *(*find)(struct zkl_mutex *mutex); /* the caller's, until put; NULL: none */
-    void (*put)(struct zkl_place *place);
-    /* For an unlock: the caller must release *hold. NULL: the code is that of the unlock. */
+    /* What the caller has, until put; its place is NULL: nothing. */
+    struct zkl_hold (*find)(struct zkl_mutex *mutex);
+    void (*put)(const struct zkl_hold *hold);
+    /* For an unlock: the caller must release *place. NULL: the code is that of the unlock. */
     int (*give_up)(struct zkl_mutex *mutex, struct zkl_place **place);
     void (*free)(struct zkl_mutex *mutex);
 };

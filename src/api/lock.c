@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cached_reader.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "place.h"
 #include "make/make.h"
-#include "seat.h"
 #include "sized.h"
 
 /* --- handles ------------------------------------------------------------ */
@@ -251,9 +251,9 @@ void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, 
         zkl_sized_write(grant, &ours, sizeof ours);
 }
 
-void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place)
+void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place, int hold_count)
 {
-    zkl_grant_give(grant, place->token, zkl_place_window_ms(place), place->count);
+    zkl_grant_give(grant, place->token, zkl_place_window_ms(place), hold_count);
 }
 
 int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc)
@@ -322,19 +322,14 @@ int zkl_hold_node_path(const struct zkl_place *place, char *buf, size_t size, co
     return snprintf(buf, size, "%s/%s", place->lock_path->path, place->node);
 }
 
-int zkl_hold_extend(struct zkl_place *place, int64_t lease_ms, const char *call)
+int zkl_hold_extend(struct zkl_place *place, int hold_count, int64_t lease_ms, const char *call)
 {
     if (lease_ms <= 0 || lease_ms > ZKL_TIMEOUT_MAX_MS)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)lease_ms);
-    if (place->base)
-        return zkl_fail(
-            ZKL_EINVAL,
-            "%s: %s: a reader in a retained node has no lease of its own: acquire it with lease_ms",
-            call, place->lock_path->path);
     int shield = zkl_shield();
     int rc = zkl_place_renew(place, lease_ms);
     if (rc != 0)
-        zkl_fail(rc, "%s: %d unlock(s) due", place->lock_path->path, place->count);
+        zkl_fail(rc, "%s: %d unlock(s) due", place->lock_path->path, hold_count);
     zkl_shield_end(shield);
     return rc;
 }

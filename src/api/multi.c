@@ -185,7 +185,7 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     int rc = 0;
     *fresh = false;
     for (size_t i = 0; rc == 0 && i < multi->count; i++) {
-        struct zkl_place *own, *other;
+        struct zkl_hold *own, *other;
         *culprit = zkl_multi_member_at(multi, i)->mutex;
         if (zkl_member_is_held_once(zkl_multi_member_at(multi, i))) {
             *fresh = *fresh || !held;
@@ -400,8 +400,10 @@ static struct zkl_place *nth_hold(const struct zkl_multi *multi, size_t i, int n
         return (struct zkl_place *)zkl_multi_permits(multi, i, held)[n];
     if (zkl_member_is_semaphore(member) || n > 0)
         return NULL;
-    if (!member->mutex->semaphore)
-        return zkl_owner_find(member->mutex->lock_path, member->mutex);
+    if (!member->mutex->semaphore) {
+        const struct zkl_hold *own = zkl_owner_find(member->mutex);
+        return own ? own->place : NULL;
+    }
     return zkl_multi_has_handle(multi, i, held) ? member->mutex->semaphore->place : NULL;
 }
 

@@ -21,7 +21,7 @@ _Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one t
 
 /* The work for one member, by its path. */
 struct share {
-    struct zkl_place *own;   /* the owner's from before, which is entered again; NULL: none */
+    struct zkl_hold *own;    /* the owner's from before, which is entered again; or a new one */
     struct zkl_place *place; /* or the one that will be acquired, */
     struct zkl_place *downgrade_from;   /* under the owner's write lock; with a reference */
     struct zkl_permit_request *request; /* or what belongs to no thread */
@@ -84,7 +84,7 @@ static bool take_idle(struct zkl_attempt *a)
         struct zkl_mutex *mutex = member_at(a, i)->mutex;
         may_be_idle = may_be_idle || mutex->has_local_queue;
         which[count] = i;
-        if (!zkl_owner_find(mutex->lock_path, mutex))
+        if (!zkl_owner_find(mutex))
             wanted[count++] = mutex;
     }
     if (!may_be_idle || count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, holds))
@@ -94,15 +94,20 @@ static bool take_idle(struct zkl_attempt *a)
     return true;
 }
 
-static int want_mutex(struct share *share, struct zkl_mutex *mutex)
+static int want_mutex(const struct zkl_attempt *a, struct share *share, struct zkl_mutex *mutex)
 {
+    const struct zkl_hold *under = zkl_owner_find_other(mutex);
+    int rc = zkl_hold_new(&share->own, mutex);
+    if (rc != 0 || a->taken)
+        return rc;
     share->place = zkl_place_new(mutex);
     if (!share->place)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
-    share->downgrade_from = zkl_owner_find_other(mutex);
-    if (share->downgrade_from)
+    if (under) {
+        share->downgrade_from = under->place;
         atomic_fetch_add(&share->downgrade_from->refs, 1);
-    share->place->downgrade_from = share->downgrade_from;
+        share->place->downgrade_from = share->downgrade_from;
+    }
     return 0;
 }
 
@@ -129,8 +134,8 @@ static int want(struct zkl_attempt *a, size_t i)
     struct share *share = &a->shares[i];
     if (zkl_member_is_held_once(member))
         return a->held->count > 0 ? 0 : want_permits(a, i);
-    share->own = zkl_owner_find(member->mutex->lock_path, member->mutex);
-    return share->own ? 0 : want_mutex(share, member->mutex);
+    share->own = zkl_owner_find(member->mutex);
+    return share->own ? 0 : want_mutex(a, share, member->mutex);
 }
 
 /* --- in which parts ------------------------------------------------------ */
@@ -183,10 +188,8 @@ int zkl_attempt_prepare(struct zkl_attempt *a)
         return zkl_fail(rc, "zkl_multi_acquire: the system has no thread-specific key left");
     a->taken = take_idle(a);
     for (size_t i = 0; rc == 0 && i < a->multi->count; i++) {
-        if (!a->shares[i].place) {
-            a->culprit = i;
-            rc = want(a, i);
-        }
+        a->culprit = i;
+        rc = want(a, i);
         if (rc == 0 && a->shares[i].place)
             a->shares[i].place->member = i;
         else if (rc == 0 && a->shares[i].request)
@@ -222,9 +225,9 @@ int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op)
     return 0;
 }
 
-static bool any_lost(const struct zkl_place *place, struct zkl_permit *const *permits, int count)
+static bool any_lost(struct zkl_permit *const *permits, int count)
 {
-    bool lost = place && zkl_place_is_lost(place);
+    bool lost = false;
     for (int n = 0; n < count; n++)
         lost = lost || zkl_place_is_lost((struct zkl_place *)permits[n]);
     return lost;
@@ -235,11 +238,11 @@ static bool is_own_lost(const struct zkl_attempt *a, size_t i)
 {
     const struct zkl_member *member = member_at(a, i);
     if (!zkl_member_is_held_once(member))
-        return any_lost(a->shares[i].own, NULL, 0);
+        return a->shares[i].own->place && zkl_place_is_lost(a->shares[i].own->place);
     if (a->held->count == 0)
         return false;
     if (zkl_member_is_semaphore(member))
-        return any_lost(NULL, zkl_multi_permits(a->multi, i, a->held), member->count);
+        return any_lost(zkl_multi_permits(a->multi, i, a->held), member->count);
     return !zkl_multi_has_handle(a->multi, i, a->held) ||
            zkl_place_is_lost(member->mutex->semaphore->place);
 }
@@ -378,6 +381,8 @@ static void drop(struct zkl_attempt *a, int rc)
             zkl_place_let_go(share->place);
         if (share->place)
             zkl_place_unref(share->place);
+        if (share->own && !share->own->place)
+            zkl_hold_free(share->own);
         if (share->request)
             zkl_permit_request_unref(share->request);
     }
@@ -401,9 +406,9 @@ static void have(struct zkl_attempt *a, size_t i)
 {
     struct share *share = &a->shares[i];
     if (share->place) {
-        share->own = zkl_place_exchange(share->place);
-        share->own->downgrade_from = NULL;
-        zkl_owner_add(share->own); /* its count is 0 yet */
+        share->own->place = zkl_place_exchange(share->place);
+        share->own->place->downgrade_from = NULL;
+        zkl_owner_add(share->own);
     }
     if (share->own)
         zkl_hold_enter(share->own);

@@ -48,31 +48,46 @@ int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
     return rc;
 }
 
-static struct zkl_place *find_in_owner(struct zkl_mutex *mutex)
+static struct zkl_hold find_in_owner(struct zkl_mutex *mutex)
 {
-    return zkl_owner_find(mutex->lock_path, mutex);
+    const struct zkl_hold *own = zkl_owner_find(mutex);
+    return own ? *own : (struct zkl_hold){0};
 }
 
-static void put_in_owner(struct zkl_place *place)
+static void put_in_owner(const struct zkl_hold *hold)
 {
-    (void)place; /* the owner has it */
+    (void)hold; /* the owner has it */
+}
+
+/* An unlock that is not the last one says what is known to be wrong by now. */
+static int leave_again(struct zkl_hold *own)
+{
+    own->count--;
+    int rc = zkl_place_doubt(own->place);
+    return rc == 0
+               ? 0
+               : zkl_fail(rc, "%s: %d more unlock(s) due", own->mutex->lock_path->path, own->count);
 }
 
 static int give_up_own(struct zkl_mutex *mutex, struct zkl_place **place)
 {
-    struct zkl_place *own = zkl_owner_find(mutex->lock_path, mutex);
+    struct zkl_hold *own = zkl_owner_find(mutex);
+    int rc = 0;
     *place = NULL;
     if (!own)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
     assert(own->count > 0);
     if (own->count > 1)
-        return zkl_hold_leave_again(own);
-    own->count = 0;
+        return leave_again(own);
     zkl_owner_remove(own);
-    if (own->base)
-        return zkl_cached_leave(own);
-    *place = own;
-    return 0;
+    if (own->shared) {
+        rc = zkl_cached_leave(own);
+    } else {
+        own->place->reentries = own->reentries;
+        *place = own->place;
+    }
+    zkl_hold_free(own);
+    return rc;
 }
 
 static void free_mutex(struct zkl_mutex *mutex)
@@ -106,12 +121,12 @@ int zkl_mutex_free(struct zkl_mutex *mutex)
 
 /* --- acquire ------------------------------------------------------------ */
 
-static int check_again(const struct zkl_place *place)
+static int check_again(const struct zkl_hold *hold)
 {
-    const char *path = place->lock_path->path;
-    if (zkl_place_is_lost(place))
-        return zkl_fail(ZKL_ELOST, "%s: %d unlock(s) due", path, place->count);
-    if (place->count == ZKL_HOLD_COUNT_MAX)
+    const char *path = hold->mutex->lock_path->path;
+    if (zkl_place_is_lost(hold->place))
+        return zkl_fail(ZKL_ELOST, "%s: %d unlock(s) due", path, hold->count);
+    if (hold->count == ZKL_HOLD_COUNT_MAX)
         return zkl_fail(ZKL_EOVERFLOW, "%s", path);
     return 0;
 }
@@ -139,7 +154,7 @@ int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc)
 
 /* The calling thread has something at this path, but not through this handle. Only one case may
  * continue: the read lock under the write lock of the same thread. */
-static int check_other(const struct zkl_mutex *mutex, const struct zkl_place *other)
+static int check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other)
 {
     const char *path = mutex->lock_path->path;
     if (!mutex->rwlock || other->mutex->rwlock != mutex->rwlock)
@@ -149,16 +164,16 @@ static int check_other(const struct zkl_mutex *mutex, const struct zkl_place *ot
                         "%s: this thread holds the read lock, which cannot become the write lock: "
                         "unlock it first",
                         path);
-    if (zkl_place_is_lost(other))
+    if (zkl_place_is_lost(other->place))
         return zkl_fail(ZKL_ELOST, "%s: this thread's write lock is lost", path);
     return 0;
 }
 
-int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_place **own,
-                          struct zkl_place **other)
+int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
+                          struct zkl_hold **other)
 {
     *other = NULL;
-    *own = zkl_owner_find(mutex->lock_path, mutex);
+    *own = zkl_owner_find(mutex);
     if (*own)
         return check_again(*own);
     if (zkl_owner_awaits(mutex))
@@ -174,14 +189,16 @@ static int refuse(const struct zkl_mutex *mutex, int rc)
     return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
 }
 
-static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                       const struct zkl_place *downgrade_from, struct zkl_place **got)
+/* With a node of its own. */
+static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
+                       const struct zkl_hold *under)
 {
+    struct zkl_mutex *mutex = hold->mutex;
     struct zkl_place *place = zkl_place_new(mutex);
     if (!place)
         return refuse(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
-    place->downgrade_from = downgrade_from;
-    place->may_cache = !downgrade_from;
+    place->downgrade_from = under ? under->place : NULL;
+    place->may_cache = !under;
     int rc = zkl_place_acquire(place, wait);
     place->downgrade_from = NULL;
     if (rc != 0) {
@@ -189,51 +206,47 @@ static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
         zkl_place_unref(place);
         return rc;
     }
-    *got = zkl_cached_open(zkl_place_exchange(place));
+    hold->place = zkl_place_exchange(place);
+    zkl_cached_open(hold);
     return 0;
 }
 
-static int have(struct zkl_place *place, struct zkl_grant *grant)
+/* What the handle has already is entered without a request. */
+static int acquire_first(struct zkl_hold *hold, const struct zkl_wait *wait,
+                         const struct zkl_hold *under)
 {
-    place->count = 1;
-    zkl_owner_add(place);
-    zkl_mutex_fill_grant(grant, place);
-    return 0;
-}
-
-static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                         const struct zkl_place *downgrade_from, struct zkl_grant *grant)
-{
-    int rc = zkl_owner_prepare();
-    if (rc != 0)
-        return refuse(mutex, zkl_fail(rc, "%s: the system has no thread-specific key left",
-                                      mutex->lock_path->path));
-    struct zkl_place *place = zkl_local_queue_take_idle(mutex, wait);
-    rc = place ? 0 : acquire_new(mutex, wait, downgrade_from, &place);
-    return rc == 0 ? have(place, grant) : rc;
+    if (!under && zkl_cached_enter(hold, wait))
+        return 0;
+    int shield = zkl_shield();
+    hold->place = zkl_local_queue_take_idle(hold->mutex, wait);
+    int rc = hold->place ? 0 : acquire_new(hold, wait, under);
+    zkl_shield_end(shield);
+    return rc;
 }
 
 static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant)
 {
-    struct zkl_place *place, *other;
-    int rc = zkl_mutex_check_owner(mutex, &place, &other);
-    if (rc == 0 && place) {
-        zkl_hold_enter(place);
-        zkl_mutex_fill_grant(grant, place);
-        return 0;
-    }
-    if (rc == 0)
+    struct zkl_hold *own, *under;
+    int rc = zkl_mutex_check_owner(mutex, &own, &under);
+    bool again = rc == 0 && own;
+    if (rc == 0 && !again)
         rc = zkl_wait_check_over(wait, mutex->lock_path->path);
+    if (rc == 0 && !again)
+        rc = zkl_hold_new(&own, mutex);
     if (rc != 0)
         return refuse(mutex, rc);
-    place = other ? NULL : zkl_cached_enter(mutex, wait);
-    if (place)
-        return have(place, grant);
-    int shield = zkl_shield();
-    rc = acquire_first(mutex, wait, other, grant);
-    zkl_shield_end(shield);
-    return rc;
+    if (!again)
+        rc = acquire_first(own, wait, under);
+    if (rc != 0) {
+        zkl_hold_free(own);
+        return rc;
+    }
+    zkl_hold_enter(own);
+    if (!again)
+        zkl_owner_add(own);
+    zkl_mutex_fill_grant(grant, own->place, own->count);
+    return 0;
 }
 
 const struct zkl_mutex_kind zkl_own_mutex_kind = {
@@ -298,25 +311,24 @@ static int release(struct zkl_place *place)
     return rc;
 }
 
-/* The calling thread's hold through this handle (of a semaphore's mutex: the hold of all threads),
- * NULL if there is none; the caller must return it with put_own. Or the reason why there is no
- * answer. */
-static int find_own(struct zkl_mutex *mutex, const char *call, struct zkl_place **place)
+/* What the calling thread has through this handle (of a semaphore's mutex: what all threads have);
+ * the caller must return it with put_own. Or the reason why there is no answer. */
+static int find_own(struct zkl_mutex *mutex, const char *call, struct zkl_hold *hold)
 {
-    *place = NULL;
+    *hold = (struct zkl_hold){0};
     if (!mutex)
         return zkl_fail(ZKL_EINVAL, "%s: mutex is NULL", call);
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc != 0)
         return rc;
-    *place = mutex->kind->find(mutex);
+    *hold = mutex->kind->find(mutex);
     return 0;
 }
 
-static void put_own(const struct zkl_mutex *mutex, struct zkl_place *place)
+static void put_own(const struct zkl_hold *hold)
 {
-    if (place)
-        mutex->kind->put(place);
+    if (hold->place)
+        hold->mutex->kind->put(hold);
 }
 
 int zkl_mutex_unlock(struct zkl_mutex *mutex)
@@ -337,107 +349,113 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
 
 int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms)
 {
-    struct zkl_place *place;
-    if (find_own(mutex, "zkl_mutex_still_held", &place) != 0)
+    struct zkl_hold own;
+    if (find_own(mutex, "zkl_mutex_still_held", &own) != 0)
         return 0;
-    int64_t window_ms = place ? zkl_place_window_ms(place) : 0;
-    put_own(mutex, place);
+    int64_t window_ms = own.place ? zkl_place_window_ms(own.place) : 0;
+    put_own(&own);
     return zkl_hold_still_held(window_ms, need_ms, "zkl_mutex_still_held");
 }
 
 int zkl_mutex_check(struct zkl_mutex *mutex, int64_t need_ms)
 {
-    struct zkl_place *place;
-    int rc = find_own(mutex, "zkl_mutex_check", &place);
+    struct zkl_hold own;
+    int rc = find_own(mutex, "zkl_mutex_check", &own);
     if (rc != 0)
         return rc;
-    rc = zkl_hold_check(mutex->client, place, place && zkl_place_is_lost(place),
-                        place ? zkl_place_window_ms(place) : 0, need_ms, mutex->lock_path->path,
-                        "zkl_mutex_check");
-    put_own(mutex, place);
+    rc = zkl_hold_check(mutex->client, own.place, own.place && zkl_place_is_lost(own.place),
+                        own.place ? zkl_place_window_ms(own.place) : 0, need_ms,
+                        mutex->lock_path->path, "zkl_mutex_check");
+    put_own(&own);
     return rc;
 }
 
 int zkl_mutex_hold_count(struct zkl_mutex *mutex)
 {
-    struct zkl_place *place;
-    if (find_own(mutex, "zkl_mutex_hold_count", &place) != 0)
+    struct zkl_hold own;
+    if (find_own(mutex, "zkl_mutex_hold_count", &own) != 0)
         return 0;
     zkl_fail_none();
-    int count = place ? place->count : 0;
-    put_own(mutex, place);
+    int count = own.count;
+    put_own(&own);
     return count;
 }
 
 uint64_t zkl_mutex_token(struct zkl_mutex *mutex)
 {
-    struct zkl_place *place;
-    if (find_own(mutex, "zkl_mutex_token", &place) != 0)
+    struct zkl_hold own;
+    if (find_own(mutex, "zkl_mutex_token", &own) != 0)
         return 0;
     zkl_fail_none();
-    if (!place)
+    if (!own.place)
         return 0;
-    uint64_t token = zkl_place_is_lost(place) ? 0 : place->token;
-    put_own(mutex, place);
+    uint64_t token = zkl_place_is_lost(own.place) ? 0 : own.place->token;
+    put_own(&own);
     return token;
 }
 
 int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex)
 {
-    struct zkl_place *place;
-    if (find_own(mutex, "zkl_mutex_window_ms", &place) != 0)
+    struct zkl_hold own;
+    if (find_own(mutex, "zkl_mutex_window_ms", &own) != 0)
         return 0;
     zkl_fail_none();
-    int64_t window = place ? zkl_place_window_ms(place) : 0;
-    put_own(mutex, place);
+    int64_t window = own.place ? zkl_place_window_ms(own.place) : 0;
+    put_own(&own);
     return window;
 }
 
 int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason)
 {
-    struct zkl_place *place;
+    struct zkl_hold own;
     zkl_hold_no_reason(reason);
-    if (find_own(mutex, "zkl_mutex_hold_state", &place) != 0)
+    if (find_own(mutex, "zkl_mutex_hold_state", &own) != 0)
         return 0;
-    int state = zkl_hold_read_state(place, reason);
-    put_own(mutex, place);
+    int state = zkl_hold_read_state(own.place, reason);
+    put_own(&own);
     return state;
 }
 
 int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
 {
-    struct zkl_place *place;
-    int rc = find_own(mutex, "zkl_mutex_node_path", &place);
+    struct zkl_hold own;
+    int rc = find_own(mutex, "zkl_mutex_node_path", &own);
     if (rc != 0)
         return rc;
-    if (!place && (buf || size == 0))
+    if (!own.place && (buf || size == 0))
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    rc = zkl_hold_node_path(place, buf, size, "zkl_mutex_node_path");
-    put_own(mutex, place);
+    rc = zkl_hold_node_path(own.place, buf, size, "zkl_mutex_node_path");
+    put_own(&own);
     return rc;
 }
 
 int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms)
 {
-    struct zkl_place *place;
-    int rc = find_own(mutex, "zkl_mutex_renew", &place);
+    static const char call[] = "zkl_mutex_renew";
+    struct zkl_hold own;
+    bool good = lease_ms > 0 && lease_ms <= ZKL_TIMEOUT_MAX_MS;
+    int rc = find_own(mutex, call, &own);
     if (rc != 0)
         return rc;
-    if (!place && lease_ms > 0 && lease_ms <= ZKL_TIMEOUT_MAX_MS)
+    if (good && !own.place)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    rc = zkl_hold_extend(place, lease_ms, "zkl_mutex_renew");
-    put_own(mutex, place);
+    if (good && own.shared)
+        return zkl_fail(
+            ZKL_EINVAL,
+            "%s: %s: a reader in a retained node has no lease of its own: acquire it with lease_ms",
+            call, mutex->lock_path->path);
+    rc = zkl_hold_extend(own.place, own.count, lease_ms, call);
+    put_own(&own);
     return rc;
 }
 
 int zkl_mutex_revoke_requested(struct zkl_mutex *mutex)
 {
-    struct zkl_place *place;
-    if (find_own(mutex, "zkl_mutex_revoke_requested", &place) != 0)
+    struct zkl_hold own;
+    if (find_own(mutex, "zkl_mutex_revoke_requested", &own) != 0)
         return 0;
     zkl_fail_none();
-    bool requested =
-        place && atomic_load_explicit(&zkl_hold_told(place)->revoked, memory_order_acquire);
-    put_own(mutex, place);
+    bool requested = own.place && atomic_load_explicit(&own.place->revoked, memory_order_acquire);
+    put_own(&own);
     return requested;
 }

@@ -9,14 +9,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "cached_reader.h"
 #include "error.h"
 #include "owner.h"
-#include "seat.h"
 
 #define BUCKETS 64
 
 struct map {
-    struct zkl_place *holds[BUCKETS];
+    struct zkl_hold *holds[BUCKETS];
     struct zkl_multi_hold *multis;
     pthread_mutex_t *mu; /* NULL: a thread's own */
 };
@@ -32,6 +32,7 @@ static _Thread_local struct {
     struct map own;
     struct zkl_owner *in_use; /* instead */
     bool prepared;
+    struct zkl_hold *spare; /* memory for the next hold, or NULL */
 } self;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -61,7 +62,7 @@ static void unlock_map(struct map *map)
         pthread_mutex_unlock(map->mu);
 }
 
-static struct zkl_place **bucket(struct map *map, const struct zkl_lock_path *lock_path)
+static struct zkl_hold **bucket(struct map *map, const struct zkl_lock_path *lock_path)
 {
     return &map->holds[((uintptr_t)lock_path >> 5) % BUCKETS];
 }
@@ -157,12 +158,23 @@ int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call)
 
 /* --- threads ------------------------------------------------------------ */
 
+static void orphan(struct zkl_hold *hold)
+{
+    if (hold->shared) {
+        zkl_cached_leave_gate(hold->mutex);
+        return;
+    }
+    hold->place->reentries = hold->reentries;
+    zkl_place_orphaned(hold->place);
+}
+
 /* Runs when a thread ends: what it still holds is given up. */
 static void thread_exits(void *unused)
 {
     (void)unused;
     self.prepared = false; /* another destructor may lock again: then this one is due once more */
-    zkl_seat_thread_exits();
+    free(self.spare);
+    self.spare = NULL;
     while (self.own.multis) {
         struct zkl_multi_hold *held = self.own.multis;
         self.own.multis = held->next;
@@ -170,17 +182,13 @@ static void thread_exits(void *unused)
     }
     for (size_t i = 0; i < BUCKETS; i++) {
         while (self.own.holds[i]) {
-            struct zkl_place *place = self.own.holds[i];
-            self.own.holds[i] = place->next;
-            if (place->client->fork_generation == zkl_fork_generation())
-                zkl_place_orphaned(place);
+            struct zkl_hold *hold = self.own.holds[i];
+            self.own.holds[i] = hold->next;
+            if (hold->mutex->client->fork_generation == zkl_fork_generation())
+                orphan(hold);
+            free(hold);
         }
     }
-}
-
-bool zkl_owner_is_thread(void)
-{
-    return self.prepared && !in_use();
 }
 
 static void make_key(void)
@@ -231,84 +239,88 @@ void zkl_owner_remove_multi(struct zkl_multi_hold *held)
 
 /* --- holds -------------------------------------------------------------- */
 
-struct zkl_place *zkl_owner_find(const struct zkl_lock_path *lock_path,
-                                 const struct zkl_mutex *mutex)
+int zkl_hold_new(struct zkl_hold **hold, struct zkl_mutex *mutex)
 {
-    struct map *map = lock_map();
-    struct zkl_place *place = *bucket(map, lock_path);
-    while (place && (place->lock_path != lock_path || place->mutex != mutex || place->to_come))
-        place = place->next;
-    unlock_map(map);
-    return place;
+    int rc = zkl_owner_prepare();
+    if (rc != 0)
+        return zkl_fail(rc, "%s: the system has no thread-specific key left",
+                        mutex->lock_path->path);
+    struct zkl_hold *h = self.spare ? self.spare : malloc(sizeof *h);
+    if (!h)
+        return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
+    self.spare = NULL;
+    *h = (struct zkl_hold){.mutex = mutex};
+    *hold = h;
+    return 0;
 }
 
-static bool meets(const struct zkl_place *place, const struct zkl_mutex *mutex)
+/* A thread keeps one for the next time: the end of a thread that was prepared frees it. */
+void zkl_hold_free(struct zkl_hold *hold)
 {
-    return place->lock_path == mutex->lock_path &&
-           zkl_naming_meets(&place->mutex->naming, &mutex->naming);
+    if (ZKL_KEEPS_SPARES && self.prepared && !self.spare)
+        self.spare = hold;
+    else
+        free(hold);
 }
 
-struct zkl_place *zkl_owner_find_other(const struct zkl_mutex *mutex)
+struct zkl_hold *zkl_owner_find(const struct zkl_mutex *mutex)
 {
     struct map *map = lock_map();
-    struct zkl_place *place = *bucket(map, mutex->lock_path);
-    while (place && (place->mutex == mutex || place->to_come || !meets(place, mutex)))
-        place = place->next;
+    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
+    while (hold && (hold->mutex != mutex || !hold->place))
+        hold = hold->next;
     unlock_map(map);
-    return place;
+    return hold;
+}
+
+static bool meets(const struct zkl_hold *hold, const struct zkl_mutex *mutex)
+{
+    return hold->mutex->lock_path == mutex->lock_path &&
+           zkl_naming_meets(&hold->mutex->naming, &mutex->naming);
+}
+
+struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
+{
+    struct map *map = lock_map();
+    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
+    while (hold && (hold->mutex == mutex || !hold->place || !meets(hold, mutex)))
+        hold = hold->next;
+    unlock_map(map);
+    return hold;
 }
 
 bool zkl_owner_awaits(const struct zkl_mutex *mutex)
 {
     struct map *map = lock_map();
-    struct zkl_place *place = *bucket(map, mutex->lock_path);
-    while (place && !(place->to_come && meets(place, mutex)))
-        place = place->next;
+    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
+    while (hold && !(!hold->place && meets(hold, mutex)))
+        hold = hold->next;
     unlock_map(map);
-    return place != NULL;
+    return hold != NULL;
 }
 
-static void add(struct map *map, struct zkl_place *place)
+void zkl_owner_add(struct zkl_hold *hold)
 {
-    struct zkl_place **head = bucket(map, place->lock_path);
-    place->next = *head;
-    *head = place;
+    struct map *map = lock_map();
+    struct zkl_hold **head = bucket(map, hold->mutex->lock_path);
+    hold->next = *head;
+    *head = hold;
+    unlock_map(map);
 }
 
-static void take_out(struct map *map, struct zkl_place *place)
+void zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place)
 {
-    struct zkl_place **at = bucket(map, place->lock_path);
-    while (*at != place)
+    struct map *map = lock_map();
+    hold->place = place;
+    unlock_map(map);
+}
+
+void zkl_owner_remove(struct zkl_hold *hold)
+{
+    struct map *map = lock_map();
+    struct zkl_hold **at = bucket(map, hold->mutex->lock_path);
+    while (*at != hold)
         at = &(*at)->next;
-    *at = place->next;
-}
-
-void zkl_owner_add(struct zkl_place *place)
-{
-    struct map *map = lock_map();
-    add(map, place);
-    unlock_map(map);
-}
-
-void zkl_owner_came(struct zkl_place *place)
-{
-    struct map *map = lock_map();
-    place->to_come = false;
-    unlock_map(map);
-}
-
-void zkl_owner_remove(struct zkl_place *place)
-{
-    struct map *map = lock_map();
-    take_out(map, place);
-    unlock_map(map);
-}
-
-void zkl_owner_replace(struct zkl_place *place, struct zkl_place *other)
-{
-    struct map *map = lock_map();
-    take_out(map, place);
-    other->to_come = true;
-    add(map, other);
+    *at = hold->next;
     unlock_map(map);
 }

@@ -7,23 +7,33 @@
 
 struct zkl_owner;
 
-/* The hold of this path through this handle, and one through another handle that would be waited
- * for. */
-struct zkl_place *zkl_owner_find(const struct zkl_lock_path *lock_path,
-                                 const struct zkl_mutex *mutex);
-struct zkl_place *zkl_owner_find_other(const struct zkl_mutex *mutex);
-/* An operation under way will give this owner a hold that the mutex would wait for. */
-bool zkl_owner_awaits(const struct zkl_mutex *mutex);
 /* 0 or ZKL_ESYSTEM; before any request to the server. */
 int zkl_owner_prepare(void);
-/* The owner is the calling thread itself, whose end the library notices. */
-bool zkl_owner_is_thread(void);
-void zkl_owner_add(struct zkl_place *place);
-/* It was added with to_come, and is found from here on. */
-void zkl_owner_came(struct zkl_place *place);
-void zkl_owner_remove(struct zkl_place *place);
-/* The operation will give another hold. */
-void zkl_owner_replace(struct zkl_place *place, struct zkl_place *other);
+/* Without a place yet; the owner's map can have it. 0, ZKL_ENOMEM or ZKL_ESYSTEM, said. */
+int zkl_hold_new(struct zkl_hold **hold, struct zkl_mutex *mutex);
+void zkl_hold_free(struct zkl_hold *hold);
+/* The owner calls this: one more unlock is due. */
+static inline void zkl_hold_enter(struct zkl_hold *hold)
+{
+    hold->reentries += hold->count > 0;
+    hold->count++;
+}
+/* Undoes zkl_hold_enter for a re-entry that was never reported. */
+static inline void zkl_hold_leave(struct zkl_hold *hold)
+{
+    hold->count--;
+    hold->reentries -= hold->count > 0;
+}
+
+/* The hold through this handle, and one through another handle that would be waited for. */
+struct zkl_hold *zkl_owner_find(const struct zkl_mutex *mutex);
+struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
+/* An operation under way will give this owner a hold that the mutex would wait for. */
+bool zkl_owner_awaits(const struct zkl_mutex *mutex);
+void zkl_owner_add(struct zkl_hold *hold);
+/* It was added without a place, and is found from here on. */
+void zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place);
+void zkl_owner_remove(struct zkl_hold *hold);
 
 /* Its multi-locks. */
 struct zkl_multi_hold {

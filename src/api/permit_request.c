@@ -181,7 +181,6 @@ void zkl_permit_request_returned(struct zkl_permit_request *request, int rc)
         struct zkl_place *place = zkl_permit_request_place(request, i);
         place->request = NULL;
         place->leader = NULL;
-        place->count = 1;
         if (rc == 0)
             atomic_fetch_add(&place->refs, 1); /* the owner's */
     }

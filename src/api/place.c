@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A hold: what an owner has from its first lock call to its last unlock, and the wait before it.
- * This file receives the core's notifications of the contender, keeps what callers ask for, and
- * queues the callbacks. References keep a hold while a thread, an operation or a callback may use
- * it. Under the client's mutex, except the few fields that say that they are atomic. All files of
- * src/api that lock call it. */
+ * A place: a node in a queue, and the wait for it. This file receives the core's notifications of
+ * the contender, keeps what callers ask for, and queues the callbacks. References keep a place while
+ * a hold, a thread, an operation or a callback may use it. Under the client's mutex, except the few
+ * fields that say that they are atomic. All files of src/api that lock call it. */
 #include "place.h"
 
 #include <assert.h>
@@ -17,7 +16,6 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "op.h"
-#include "seat.h"
 
 static void run_note(struct zkl_note *note);
 static void post_state(struct zkl_place *place, int state, int reason);
@@ -56,7 +54,7 @@ static void owner_text(const struct zkl_mutex *mutex, char *out)
 
 /* --- memory ------------------------------------------------------------- */
 
-/* A hold is too large for what malloc keeps at hand, and most that end are followed by another one,
+/* A place is too large for what malloc keeps at hand, and most that end are followed by another one,
  * so ZKL_SPARE_PLACES of each client are kept. */
 static struct zkl_place *take_spare(struct zkl_client *client)
 {
@@ -361,7 +359,6 @@ void zkl_place_notification(struct zkl_port *port, struct zkl_contender *contend
 
 int64_t zkl_place_window_ns(const struct zkl_place *place)
 {
-    place = zkl_hold_told(place);
     /* The end first, then the loss: the other way round the window of the next session could be
      * taken for that of a lost hold. */
     int64_t end =
@@ -381,7 +378,6 @@ int64_t zkl_place_window_ms(const struct zkl_place *place)
 
 bool zkl_place_is_lost(const struct zkl_place *place)
 {
-    place = zkl_hold_told(place);
     int64_t lease = atomic_load_explicit(&place->lease_end_boot, memory_order_acquire);
     return atomic_load_explicit(&place->lost, memory_order_acquire) ||
            (lease != 0 && zkl_clock_boot_ns() >= lease);
@@ -397,7 +393,6 @@ static int told(enum zkl_reason *out, int state, int reason)
 int zkl_place_state_now(const struct zkl_place *place, enum zkl_reason *reason)
 {
     assert(zkl_driver_is_locked(place->client->driver));
-    place = zkl_hold_told(place);
     if (atomic_load(&place->lost))
         return told(reason, ZKL_HOLD_LOST, place->reason);
     if (zkl_place_is_lost(place))
@@ -418,14 +413,10 @@ int zkl_place_fail_full(const struct zkl_place *place)
                     place->lock_path->path, (unsigned long long)max);
 }
 
-int zkl_hold_leave_again(struct zkl_place *place)
+int zkl_place_doubt(const struct zkl_place *place)
 {
-    place->count--;
-    int rc =
-        zkl_place_is_lost(place) ? ZKL_ELOST : (zkl_place_window_ns(place) == 0 ? ZKL_EDOUBT : 0);
-    return rc == 0
-               ? 0
-               : zkl_fail(rc, "%s: %d more unlock(s) due", place->lock_path->path, place->count);
+    return zkl_place_is_lost(place) ? ZKL_ELOST
+                                    : (zkl_place_window_ns(place) == 0 ? ZKL_EDOUBT : 0);
 }
 
 bool zkl_place_lease(struct zkl_place *place, int64_t lease_ms)
@@ -449,11 +440,6 @@ int zkl_place_renew(struct zkl_place *place, int64_t lease_ms)
 
 void zkl_place_orphaned(struct zkl_place *place)
 {
-    if (place->base) {
-        zkl_seat_leave(place);
-        zkl_seat_free(place, false);
-        return;
-    }
     struct zkl_driver *d = place->client->driver;
     zkl_driver_lock(d);
     place->mutex->uses--;

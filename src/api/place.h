@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A hold: what a thread has from its first lock call to its last unlock, and the wait before it. */
+ * A place: a node in a queue, from the call that waits for it until the core is done with it. What
+ * an owner has is a hold (owner.h), which points to a place; that of readers that share a node is
+ * one place for many holds. */
 #ifndef ZKL_API_PLACE_H
 #define ZKL_API_PLACE_H
 
@@ -10,8 +12,8 @@ struct zkl_op;
 
 #define ZKL_RETAIN_MAX_MS 3600000
 
-/* Whether freed holds are kept for the next ones. Not under sanitizers, where each hold must be a
- * block of its own so that they see a use of an old one. */
+/* Whether freed places and holds are kept for the next ones. Not under sanitizers, where each must
+ * be a block of its own so that they see a use of an old one. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ZKL_KEEPS_SPARES false
 #elif defined(__has_feature)
@@ -32,7 +34,7 @@ struct zkl_place {
     struct zkl_client *client;
     struct zkl_lock_path *lock_path;
     struct zkl_mutex *mutex;
-    atomic_int refs; /* its thread, the core, a queued note, a queued waker */
+    atomic_int refs; /* its hold or handle, the core, a queued note, a queued waker */
 
     /* under the driver's mutex */
     struct zkl_waker waker;
@@ -47,7 +49,7 @@ struct zkl_place {
     struct zkl_op *op;
     struct zkl_bundle *bundle; /* that it waits with, and is confirmed with; NULL: alone */
     struct zkl_place *wait_next, *wait_prev;
-    /* of a multi-lock that is being released: its member, and the next hold */
+    /* of a multi-lock that is being released: its member, and the next place */
     size_t member;
     struct zkl_place *release_next;
     bool ended;         /* the core is done with it, or does not have it yet */
@@ -77,10 +79,7 @@ struct zkl_place {
     char node[ZKL_NODE_NAME_MAX + 1];
     atomic_bool lost, revoked, unchecked;
     atomic_llong lease_end_boot; /* 0: none */
-    int count, reentries;        /* the owner's */
-    struct zkl_place *next;      /* in the owner's map */
-    bool to_come;                /* reserved: an operation will acquire it */
-    struct zkl_place *base; /* of a seat: the hold of all who are in its node; NULL: this one */
+    int reentries;               /* of the hold that has ended */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;
@@ -103,21 +102,9 @@ void zkl_place_put(struct zkl_place *place);   /* the same with it */
 /* The core's notifications: called through the port; with the mutex. */
 void zkl_place_notification(struct zkl_port *port, struct zkl_contender *contender,
                             const struct zkl_notification *notification);
-/* The caller receives the hold: from here on the library reports its states. A second call does
+/* The caller receives it: from here on the library reports its states. A second call does
  * nothing. With the mutex. */
 void zkl_place_returned(struct zkl_place *place);
-/* The owner calls this: one more unlock is due. */
-static inline void zkl_hold_enter(struct zkl_place *place)
-{
-    place->reentries += place->count > 0;
-    place->count++;
-}
-/* Undoes zkl_hold_enter for a re-entry that was never reported. */
-static inline void zkl_hold_leave(struct zkl_place *place)
-{
-    place->count--;
-    place->reentries -= place->count > 0;
-}
 /* Wake its thread once the mutex is released. */
 void zkl_place_wake(struct zkl_place *place);
 /* Free what zkl_driver_quiesce returned; without the mutex. */
@@ -127,16 +114,11 @@ void zkl_place_orphaned(struct zkl_place *place);
 /* The rest of the window. Without the mutex. */
 int64_t zkl_place_window_ns(const struct zkl_place *place);
 int64_t zkl_place_window_ms(const struct zkl_place *place);
-/* The hold whose states the library reports. */
-static inline const struct zkl_place *zkl_hold_told(const struct zkl_place *place)
-{
-    return place->base ? place->base : place;
-}
 /* Lost, or its lease has ended and no event has said so yet. Without the mutex. */
 bool zkl_place_is_lost(const struct zkl_place *place);
-/* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted
- * as the failure: ZKL_ELOST; ZKL_EDOUBT: its window is empty. Without the mutex. */
-int zkl_hold_leave_again(struct zkl_place *place);
+/* 0, or what is known to be wrong with it by now: ZKL_ELOST; ZKL_EDOUBT: its window is empty.
+ * Without the mutex. */
+int zkl_place_doubt(const struct zkl_place *place);
 /* enum zkl_hold_state, and why: LOST, SUSPECT or HELD. With the mutex. */
 int zkl_place_state_now(const struct zkl_place *place, enum zkl_reason *reason);
 /* It ends lease_ms from now; false: it is lost. With the mutex. */
@@ -177,19 +159,19 @@ static inline void zkl_hold_no_reason(enum zkl_reason *reason)
     if (reason)
         *reason = ZKL_REASON_NONE;
 }
-/* enum zkl_hold_state, or 0 if hold is NULL, for a wrong request; reason may be NULL. */
+/* enum zkl_hold_state, or 0 if place is NULL, for a wrong request; reason may be NULL. */
 int zkl_hold_read_state(const struct zkl_place *place, enum zkl_reason *reason);
 int zkl_hold_node_path(const struct zkl_place *place, char *buf, size_t size, const char *call);
-int zkl_hold_extend(struct zkl_place *place, int64_t lease_ms, const char *call);
+int zkl_hold_extend(struct zkl_place *place, int hold_count, int64_t lease_ms, const char *call);
 /* Before any request of a thread, an operation, or a multi-lock: may the owner acquire this mutex? 0:
  * *own is to be entered once more; or it is NULL, and *other, if not NULL, is the write lock of the
  * same owner, below which this is the read lock. Or ZKL_EDEADLK, ZKL_ELOST, ZKL_EOVERFLOW. */
-int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_place **own,
-                          struct zkl_place **other);
+int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
+                          struct zkl_hold **other);
 /* grant may be NULL. 0 or EINVAL, said for call. */
 int zkl_grant_check(const struct zkl_grant *grant, const char *call);
 void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count);
-void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place);
+void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place, int hold_count);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_place_fail_answer(const struct zkl_place *place, int rc, const char *path);
 int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc);
@@ -231,24 +213,24 @@ struct zkl_place *zkl_semaphore_find(struct zkl_mutex *mutex);
 /* Before any request. 0, or ZKL_EBUSY: this is a try, and the handle has its one hold. */
 int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
 
-/* --- local_queue.c: threads that have one hold in turn ------------------------- */
+/* --- local_queue.c: threads that have one place in turn ------------------------- */
 
 void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options);
-/* The hold that the handle keeps idle, for an owner; NULL: there is none that is surely good, or
+/* The place that the handle keeps idle, for an owner; NULL: there is none that is surely good, or
  * taking it is not that simple. Without the mutex. */
 struct zkl_place *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
 /* The same for all of these. If one is not available this way, the idle ones are given up: a thread
  * that waits for one lock must not keep others that stand behind it. */
 bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
-                              const struct zkl_wait *wait, struct zkl_place **holds);
-/* The result of the call: hold, or another one instead, and hold is freed. Without the mutex. */
+                              const struct zkl_wait *wait, struct zkl_place **places);
+/* The result of the call: place, or another one instead, and place is freed. Without the mutex. */
 struct zkl_place *zkl_place_exchange(struct zkl_place *place);
 /* The rest with the mutex. Begin to wait for a turn. */
 void zkl_place_join_local_queue(struct zkl_place *place,
                                 const struct zkl_lock_request *lock_request, bool ahead);
 /* The last unlock: true: the next owner has it, with a reference, or the handle. */
 bool zkl_place_pass(struct zkl_place *place);
-/* The hold that the call got instead of hold does not belong to it any more. */
+/* The place that the call got instead of this one does not belong to it any more. */
 void zkl_place_put_given(struct zkl_place *place);
 /* The handle ends. */
 void zkl_local_queue_retire(struct zkl_mutex *mutex);

@@ -429,7 +429,7 @@ int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms)
 {
     struct zkl_place *place;
     int rc = find(permit, "zkl_permit_renew", &place);
-    return rc == 0 ? zkl_hold_extend(place, lease_ms, "zkl_permit_renew") : rc;
+    return rc == 0 ? zkl_hold_extend(place, 1, lease_ms, "zkl_permit_renew") : rc;
 }
 
 int zkl_permit_revoke_requested(struct zkl_permit *permit)

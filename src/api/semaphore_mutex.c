@@ -60,7 +60,7 @@ static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl
         return zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->semaphore->path->path));
     int rc = zkl_permit_request_acquire(request, wait); /* the handle has the hold already */
     if (rc == 0)
-        zkl_mutex_fill_grant(grant, zkl_permit_request_place(request, 0));
+        zkl_mutex_fill_grant(grant, zkl_permit_request_place(request, 0), 1);
     zkl_permit_request_unref(request);
     return rc;
 }
@@ -91,10 +91,21 @@ static void free_with_semaphore(struct zkl_mutex *mutex)
     free(semaphore);
 }
 
+static struct zkl_hold find(struct zkl_mutex *mutex)
+{
+    struct zkl_place *place = zkl_semaphore_find(mutex);
+    return (struct zkl_hold){.mutex = mutex, .place = place, .count = place != NULL};
+}
+
+static void put(const struct zkl_hold *hold)
+{
+    zkl_place_unref(hold->place);
+}
+
 static const struct zkl_mutex_kind handle_kind = {
     .acquire = acquire,
-    .find = zkl_semaphore_find,
-    .put = zkl_place_unref,
+    .find = find,
+    .put = put,
     .give_up = give_up,
     .free = free_with_semaphore,
 };

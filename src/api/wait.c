@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "permit_request.h"
+#include "cached_reader.h"
 #include "core/bundle.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "place.h"
 #include "op.h"
-#include "seat.h"
 #include "awaited_query.h"
 
 #define MS INT64_C(1000000)

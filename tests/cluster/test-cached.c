@@ -331,6 +331,7 @@ static void nobody_comes_in_unheard(void **state)
         {.type = ZKL_NOTIFY_STATE, .state = ZKL_HOLD_REVOKE_REQUESTED}};
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct zkl_hold hold = {.mutex = u.read};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -338,9 +339,9 @@ static void nobody_comes_in_unheard(void **state)
         keep(&u, path);
         zkl_driver_lock(d);
         zkl_place_notification(NULL, u.rwlock->cache.holder, &news[i]);
-        struct zkl_place *seat = zkl_cached_enter(u.read, &wait);
+        bool entered = zkl_cached_enter(&hold, &wait);
         zkl_driver_unlock(d);
-        check_true(seat == NULL);
+        check_true(!entered);
         check_ok(zkl_rwlock_retain_readers(u.rwlock, LONG_MS)); /* the core settles */
         check_wait(cluster_children(path) == 0, WAIT_MS);
     }
@@ -355,6 +356,7 @@ static void nobody_comes_in_late(void **state)
     const char *path = cluster_path("late");
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct user u = user_of(client_of(BRIEF_MS), path, LONG_MS);
+    struct zkl_hold hold = {.mutex = u.read};
 
     (void)state;
     keep(&u, path);
@@ -362,10 +364,10 @@ static void nobody_comes_in_late(void **state)
     atomic_llong *until = &u.rwlock->cache.gate.until_boot;
     check_wait(atomic_load(until) <= zkl_clock_boot_ns(), WAIT_MS);
     bool is_open = atomic_load(until) != 0;
-    struct zkl_place *seat = zkl_cached_enter(u.read, &wait);
+    bool entered = zkl_cached_enter(&hold, &wait);
     zkl_driver_unlock(u.client->driver);
     check_true(is_open);
-    check_true(seat == NULL);
+    check_true(!entered);
     user_end(&u);
 }
 

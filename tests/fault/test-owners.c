@@ -13,18 +13,18 @@
 
 enum { OFF, ARMED, STALLED };
 
-void __real_zkl_owner_came(struct zkl_place *hold);
-void __wrap_zkl_owner_came(struct zkl_place *hold);
+void __real_zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place);
+void __wrap_zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place);
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 
 static _Thread_local bool is_coming;
 static atomic_int stall;
 
-void __wrap_zkl_owner_came(struct zkl_place *hold)
+void __wrap_zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place)
 {
     is_coming = true;
-    __real_zkl_owner_came(hold);
+    __real_zkl_owner_came(hold, place);
     is_coming = false;
 }
 
