@@ -29,7 +29,8 @@ def bare(work):
     folder = work / 'bin'
     folder.mkdir()
     # A compiler cache would look for the compiler in the new PATH.
-    usual = os.pathsep.join(path for path in os.environ['PATH'].split(os.pathsep) if 'cache' not in path)
+    usual = os.pathsep.join(path for path in os.environ['PATH'].split(os.pathsep)
+                            if not any('cache' in os.path.realpath(os.path.join(path, name)) for name in NEEDED))
     for name in NEEDED:
         if found := shutil.which(name, path=usual):
             (folder / name).symlink_to(found)
