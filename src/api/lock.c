@@ -18,8 +18,7 @@
 
 /* --- handles ------------------------------------------------------------ */
 
-int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mutex_options *theirs,
-                           const char *call)
+int zkl_mutex_options_take(struct zkl_mutex_options *ours, const void *theirs, const char *call)
 {
     *ours = (struct zkl_mutex_options)ZKL_MUTEX_OPTIONS_INIT;
     if (!theirs)
@@ -31,8 +30,7 @@ int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mute
     return 0;
 }
 
-int zkl_lock_options_take(struct zkl_mutex_options *ours, const struct zkl_lock_options *theirs,
-                          const char *call)
+int zkl_lock_options_take(struct zkl_mutex_options *ours, const void *theirs, const char *call)
 {
     struct zkl_lock_options given = ZKL_LOCK_OPTIONS_INIT;
     *ours = (struct zkl_mutex_options)ZKL_MUTEX_OPTIONS_INIT;
@@ -72,8 +70,8 @@ static int check_options(const struct zkl_mutex_options *o, const char *call)
     return 0;
 }
 
-int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
-                       const struct zkl_mutex_options *options, const char *call)
+static int check_new(const void *out, struct zkl_client *client, const char *path,
+                     const struct zkl_mutex_options *options, const char *call)
 {
     if (!out || !client || !path)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call,
@@ -85,6 +83,26 @@ int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *p
     if (fault)
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
     return check_options(options, call);
+}
+
+int zkl_lock_new(const struct zkl_lock_maker *kind, const void *out, struct zkl_client *client,
+                 const char *path, int permits, const void *options, void **handle)
+{
+    struct zkl_mutex_options ours;
+    int shield = zkl_shield();
+    int rc = kind->take(&ours, options, kind->call);
+    if (rc == 0)
+        rc = check_new(out, client, path, &ours, kind->call);
+    void *made = rc == 0 ? calloc(1, kind->size) : NULL;
+    if (rc == 0)
+        rc = made ? kind->init(made, client, path, permits, &ours, kind->call)
+                  : zkl_fail(ZKL_ENOMEM, "%s", kind->call);
+    if (rc == 0)
+        *handle = made;
+    else
+        free(made);
+    zkl_shield_end(shield);
+    return rc;
 }
 
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,

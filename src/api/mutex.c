@@ -17,34 +17,25 @@
 
 #define MS INT64_C(1000000)
 
-static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
-                        const struct zkl_mutex_options *options)
+static int init(void *handle, struct zkl_client *client, const char *path, int permits,
+                const struct zkl_mutex_options *options, const char *call)
 {
-    struct zkl_mutex_options ours;
-    int rc = zkl_mutex_options_take(&ours, options, "zkl_mutex_new");
-    if (rc == 0)
-        rc = zkl_lock_check_new(mutex, client, path, &ours, "zkl_mutex_new");
-    if (rc != 0)
-        return rc;
-    struct zkl_mutex *m = calloc(1, sizeof *m);
-    if (!m)
-        return zkl_fail(ZKL_ENOMEM, "zkl_mutex_new");
-    rc = zkl_mutex_init(m, client, path, &ours, "zkl_mutex_new");
-    m->kind = &zkl_own_mutex_kind;
-    zkl_local_queue_setup(m, &ours);
-    if (rc == 0)
-        *mutex = m;
-    else
-        free(m);
-    return rc;
+    struct zkl_mutex *mutex = handle;
+    (void)permits;
+    mutex->kind = &zkl_own_mutex_kind;
+    zkl_local_queue_setup(mutex, options);
+    return zkl_mutex_init(mutex, client, path, options, call);
 }
 
 int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
                   const struct zkl_mutex_options *options)
 {
-    int shield = zkl_shield();
-    int rc = do_mutex_new(mutex, client, path, options);
-    zkl_shield_end(shield);
+    static const struct zkl_lock_maker kind = {"zkl_mutex_new", sizeof(struct zkl_mutex),
+                                               zkl_mutex_options_take, init};
+    void *made;
+    int rc = zkl_lock_new(&kind, mutex, client, path, 0, options, &made);
+    if (rc == 0)
+        *mutex = made;
     return rc;
 }
 

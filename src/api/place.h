@@ -132,16 +132,23 @@ int zkl_place_fail_full(const struct zkl_place *place);
 
 /* For handles whose holds are the calling thread's or owner's. */
 extern const struct zkl_mutex_kind zkl_own_mutex_kind;
-/* The caller's options as this library knows them, defaults for NULL; 0 or EINVAL, said for
- * call. */
-int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mutex_options *theirs,
-                           const char *call);
-/* Likewise, for a lock that is no mutex. */
-int zkl_lock_options_take(struct zkl_mutex_options *ours, const struct zkl_lock_options *theirs,
-                          const char *call);
-/* 0, or the fault in the arguments of call, which makes a lock. */
-int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
-                       const struct zkl_mutex_options *options, const char *call);
+/* The caller's options as this library knows them, defaults for NULL; 0 or EINVAL, said for call.
+ * theirs: struct zkl_mutex_options *, struct zkl_lock_options *. */
+int zkl_mutex_options_take(struct zkl_mutex_options *ours, const void *theirs, const char *call);
+int zkl_lock_options_take(struct zkl_mutex_options *ours, const void *theirs, const char *call);
+/* A kind of lock: the call that makes a handle, whose options it takes, and how a zeroed handle is
+ * set up: 0 or why not, said for call. permits: of a semaphore. */
+struct zkl_lock_maker {
+    const char *call;
+    size_t size;
+    int (*take)(struct zkl_mutex_options *ours, const void *theirs, const char *call);
+    int (*init)(void *handle, struct zkl_client *client, const char *path, int permits,
+                const struct zkl_mutex_options *options, const char *call);
+};
+/* The body of the call that makes one. *handle is set if it returns 0. out: the caller's pointer,
+ * which may be NULL. */
+int zkl_lock_new(const struct zkl_lock_maker *kind, const void *out, struct zkl_client *client,
+                 const char *path, int permits, const void *options, void **handle);
 /* Set up a zeroed handle; 0 or why not, said for call. */
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
                    const struct zkl_mutex_options *options, const char *call);
@@ -190,8 +197,8 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
 /* --- semaphore.c -------------------------------------------------------- */
 
 /* Set up a zeroed handle; permits 0: the number that the path has. */
-int zkl_semaphore_init(struct zkl_semaphore *semaphore, struct zkl_client *client, const char *path,
-                       int permits, const struct zkl_mutex_options *options, const char *call);
+int zkl_semaphore_init(void *semaphore, struct zkl_client *client, const char *path, int permits,
+                       const struct zkl_mutex_options *options, const char *call);
 void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
 /* 0, or the fault in the arguments of call, which acquires permits. */
 int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,

@@ -9,26 +9,17 @@
 #include "error.h"
 #include "place.h"
 
-static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
-                         const struct zkl_lock_options *options)
+static int init(void *handle, struct zkl_client *client, const char *path, int permits,
+                const struct zkl_mutex_options *options, const char *call)
 {
-    static const char call[] = "zkl_rwlock_new";
-    struct zkl_mutex_options ours;
-    int rc = zkl_lock_options_take(&ours, options, call);
-    if (rc == 0)
-        rc = zkl_lock_check_new(rwlock, client, path, &ours, call);
+    struct zkl_rwlock *rw = handle;
+    int rc = zkl_mutex_init(&rw->read, client, path, options, call);
+    (void)permits;
     if (rc != 0)
         return rc;
-    struct zkl_rwlock *rw = calloc(1, sizeof *rw);
-    rc = rw ? zkl_mutex_init(&rw->read, client, path, &ours, call)
-            : zkl_fail(ZKL_ENOMEM, "%s", call);
-    if (rc == 0) {
-        rc = zkl_mutex_init(&rw->write, client, path, &ours, call);
-        if (rc != 0)
-            zkl_mutex_fini(&rw->read);
-    }
+    rc = zkl_mutex_init(&rw->write, client, path, options, call);
     if (rc != 0) {
-        free(rw);
+        zkl_mutex_fini(&rw->read);
         return rc;
     }
     rw->read.naming.role = ZKL_ROLE_READ;
@@ -36,16 +27,18 @@ static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, 
     rw->read.rwlock = rw->write.rwlock = rw;
     zkl_cached_setup(rw);
     rw->read.kind = rw->write.kind = &zkl_own_mutex_kind;
-    *rwlock = rw;
     return 0;
 }
 
 int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                    const struct zkl_lock_options *options)
 {
-    int shield = zkl_shield();
-    int rc = do_rwlock_new(rwlock, client, path, options);
-    zkl_shield_end(shield);
+    static const struct zkl_lock_maker kind = {"zkl_rwlock_new", sizeof(struct zkl_rwlock),
+                                               zkl_lock_options_take, init};
+    void *made;
+    int rc = zkl_lock_new(&kind, rwlock, client, path, 0, options, &made);
+    if (rc == 0)
+        *rwlock = made;
     return rc;
 }
 

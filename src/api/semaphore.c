@@ -40,14 +40,13 @@ static struct zkl_lock_path *lock_path_below(struct zkl_client *client, const ch
     return zkl_lock_path_get(client, whole);
 }
 
-int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const char *path,
-                       int permits, const struct zkl_mutex_options *options, const char *call)
+int zkl_semaphore_init(void *handle, struct zkl_client *client, const char *path, int permits,
+                       const struct zkl_mutex_options *options, const char *call)
 {
+    struct zkl_semaphore *s = handle;
     char leases[ZKL_PATH_MAX + 1];
     struct zkl_mutex_options inner = *options;
-    int rc = zkl_lock_check_new(s, client, path, options, call);
-    if (rc == 0)
-        rc = check_options(path, permits, options, call);
+    int rc = check_options(path, permits, options, call);
     if (rc != 0)
         return rc;
     snprintf(leases, sizeof leases, "%s/leases", path);
@@ -76,32 +75,15 @@ void zkl_semaphore_fini(struct zkl_semaphore *semaphore)
     zkl_mutex_fini(&semaphore->base);
 }
 
-static int do_new(struct zkl_semaphore **semaphore, struct zkl_client *client, const char *path,
-                  int permits, const struct zkl_lock_options *options)
-{
-    static const char call[] = "zkl_semaphore_new";
-    struct zkl_mutex_options ours;
-    int rc = zkl_lock_options_take(&ours, options, call);
-    if (rc == 0)
-        rc = zkl_lock_check_new(semaphore, client, path, &ours, call);
-    if (rc != 0)
-        return rc;
-    struct zkl_semaphore *s = calloc(1, sizeof *s);
-    rc = s ? zkl_semaphore_init(s, client, path, permits, &ours, call)
-           : zkl_fail(ZKL_ENOMEM, "%s", call);
-    if (rc == 0)
-        *semaphore = s;
-    else
-        free(s);
-    return rc;
-}
-
 int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client, const char *path,
                       int permits, const struct zkl_lock_options *options)
 {
-    int shield = zkl_shield();
-    int rc = do_new(semaphore, client, path, permits, options);
-    zkl_shield_end(shield);
+    static const struct zkl_lock_maker kind = {"zkl_semaphore_new", sizeof(struct zkl_semaphore),
+                                               zkl_lock_options_take, zkl_semaphore_init};
+    void *made;
+    int rc = zkl_lock_new(&kind, semaphore, client, path, permits, options, &made);
+    if (rc == 0)
+        *semaphore = made;
     return rc;
 }
 

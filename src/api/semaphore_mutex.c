@@ -112,32 +112,22 @@ static const struct zkl_mutex_kind handle_kind = {
 
 /* --- a handle ----------------------------------------------------------- */
 
-static int do_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
-                  const struct zkl_lock_options *options)
+static int init(void *handle, struct zkl_client *client, const char *path, int permits,
+                const struct zkl_mutex_options *options, const char *call)
 {
-    static const char call[] = "zkl_semaphore_mutex_new";
-    struct zkl_mutex_options ours;
-    int rc = zkl_lock_options_take(&ours, options, call);
-    if (rc == 0)
-        rc = zkl_lock_check_new(mutex, client, path, &ours, call);
-    if (rc != 0)
-        return rc;
-    struct zkl_semaphore *s = calloc(1, sizeof *s);
-    rc = s ? zkl_semaphore_init(s, client, path, 1, &ours, call) : zkl_fail(ZKL_ENOMEM, "%s", call);
-    if (rc != 0) {
-        free(s);
-        return rc;
-    }
-    s->base.kind = &handle_kind;
-    *mutex = &s->base;
-    return 0;
+    struct zkl_semaphore *semaphore = handle;
+    semaphore->base.kind = &handle_kind;
+    return zkl_semaphore_init(semaphore, client, path, permits, options, call);
 }
 
 int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
                             const struct zkl_lock_options *options)
 {
-    int shield = zkl_shield();
-    int rc = do_new(mutex, client, path, options);
-    zkl_shield_end(shield);
+    static const struct zkl_lock_maker kind = {
+        "zkl_semaphore_mutex_new", sizeof(struct zkl_semaphore), zkl_lock_options_take, init};
+    void *made;
+    int rc = zkl_lock_new(&kind, mutex, client, path, 1, options, &made);
+    if (rc == 0)
+        *mutex = &((struct zkl_semaphore *)made)->base;
     return rc;
 }
