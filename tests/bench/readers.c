@@ -17,7 +17,7 @@
 
 #include <zklock/zklock.h>
 
-#include "fourlw.h"
+#include "tool/fourlw.h"
 #include "zkserver.h"
 
 #define ROUNDS 41

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "canary.h"
 
-#include "net.h"
+#include "tool/net.h"
 #include "wire.h"
 
 #define NODE "/canary"

@@ -17,7 +17,7 @@
 
 #include "chance.h"
 #include "length.h"
-#include "net.h"
+#include "tool/net.h"
 #include "option.h"
 #include "worker.h"
 

@@ -12,7 +12,7 @@
 
 #include "chance.h"
 #include "clock.h"
-#include "net.h"
+#include "tool/net.h"
 #include "secure.h"
 
 #define CLOSE_MS 30000

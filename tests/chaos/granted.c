@@ -5,7 +5,7 @@
 
 #include "call_results.h"
 #include "chance.h"
-#include "net.h"
+#include "tool/net.h"
 
 #define MS INT64_C(1000000)
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "chance.h"
-#include "net.h"
+#include "tool/net.h"
 
 int links_start(struct testbed *s)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fourlw.h"
-#include "net.h"
+#include "tool/fourlw.h"
+#include "tool/net.h"
 #include "wire.h"
 #include "worker.h"
 

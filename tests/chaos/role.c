@@ -6,7 +6,7 @@
 #include <zklock/inspect.h>
 
 #include "chance.h"
-#include "net.h"
+#include "tool/net.h"
 
 #define MS INT64_C(1000000)
 #define RARELY 3000

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net.h"
+#include "tool/net.h"
 #include "netty.h"
 
 static int run(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "net.h"
+#include "tool/net.h"
 
 #define WRITES_MAX 100 /* at least 2 s, see canary.c */
 #define LINKED (1U << MUTEX | 1U << RWLOCK | 1U << PERMITS)

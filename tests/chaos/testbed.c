@@ -7,8 +7,8 @@
 
 #include "calls.h"
 #include "chance.h"
-#include "fourlw.h"
-#include "net.h"
+#include "tool/fourlw.h"
+#include "tool/net.h"
 
 #define TICK_MS 500
 #define SYNC_LIMIT_MS 3000 /* the leader drops a follower that is silent for longer */

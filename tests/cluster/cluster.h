@@ -10,7 +10,7 @@
 
 #include "check.h"
 #include "closed.h"
-#include "fourlw.h"
+#include "tool/fourlw.h"
 #include "length.h"
 #include "wire.h"
 #include "zkserver.h"

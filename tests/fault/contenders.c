@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net.h"
+#include "tool/net.h"
 
 #define OPEN_MS 20000
 

@@ -9,7 +9,7 @@
 #include "check.h"
 #include "closed.h"
 #include "completion.h"
-#include "fourlw.h"
+#include "tool/fourlw.h"
 #include "length.h"
 #include "proxy_before.h"
 #include "wire.h"

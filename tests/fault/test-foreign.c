@@ -4,7 +4,7 @@
 #include "bytes.h"
 #include "fault.h"
 
-#include "net.h"
+#include "tool/net.h"
 
 #include <stdarg.h>
 #include <stdio.h>

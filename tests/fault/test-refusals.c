@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "net.h"
+#include "tool/net.h"
 
 #define SESSION_MS 4000
 #define OPEN_MS 1500

@@ -11,7 +11,7 @@ import re
 import sys
 
 LINES_MAX = 60
-FOLDERS = ['src/api', 'src/core', 'src/driver', 'src/make', 'src/secret', 'src/servers', 'src/tool']
+FOLDERS = ['src/api', 'src/core', 'src/dev', 'src/driver', 'src/make', 'src/secret', 'src/tool']
 
 # What is left, to be split.
 KNOWN = set()

@@ -14,8 +14,6 @@ PURE = {'assert.h', 'endian.h', 'inttypes.h', 'limits.h', 'stdarg.h', 'stdatomic
         'stdint.h', 'stdio.h', 'stdlib.h', 'string.h', 'zklock/inspect.h', 'zklock/metrics.h', 'zklock/zklock.h'}
 # A public header whose inline functions work on ZooKeeper's own types, and what implements the others.
 PUBLIC_WITH_ZOOKEEPER = {'include/zklock/guard.h', 'src/api/guard.c'}
-# The programs may ask servers what they say of themselves; one of them launches some.
-WORDS, LAUNCHER = {'fourlw.h', 'syscalls.h'}, {'src/tool/dev.c': 'zkserver.h'}
 # What a lock never asks, in calls that are exported for the command alone.
 FOR_TOOL = {'src/tool/ask.h': 'api/errand.h'}
 
@@ -27,7 +25,7 @@ def main():
 
     def ours(path, target):
         """The file of this project that the line means, or None."""
-        for folder in (path.parent, root / 'src', root / 'include', root / 'src/servers'):
+        for folder in (path.parent, root / 'src', root / 'include'):
             file = (folder / target).resolve()
             if file in includes:
                 return file
@@ -60,18 +58,16 @@ def main():
                 problems.append(f'{name} includes {target}: not on the list of the pure core')
             if layer == 'driver' and target_layer == 'api':
                 problems.append(f'{name} includes {target}: the driver stands below the api')
-            if layer == 'tool' and target_layer == 'servers' and target not in WORDS | {LAUNCHER.get(name)}:
-                problems.append(f'{name} includes {target}: only zklock-dev launches servers')
-            if layer == 'servers' and target_layer not in (None, 'servers'):
-                problems.append(f'{name} includes {target}: the servers know nothing of zklock')
-            if layer == 'tool' and target_layer not in (None, 'make', 'secret', 'servers', 'tool', 'zklock') and \
+            if layer == 'dev' and target_layer not in (None, 'dev', 'tool', 'zklock'):
+                problems.append(f'{name} includes {target}: private servers know nothing of the library')
+            if layer == 'tool' and target_layer not in (None, 'make', 'secret', 'tool', 'zklock') and \
                     FOR_TOOL.get(name) != target:
                 problems.append(f'{name} includes {target}: the command knows the public headers only')
             if layer in ('make', 'secret') and target_layer not in (None, layer):
                 problems.append(f'{name} includes {target}: it knows nothing of the library, nor of the command')
             if layer == 'zklock' and target_layer not in (None, 'zklock'):
                 problems.append(f'{name} includes {target}: a public header includes a private one')
-    for layer in ('core', 'driver', 'api', 'make', 'secret', 'tool', 'zklock'):
+    for layer in ('core', 'dev', 'driver', 'api', 'make', 'secret', 'tool', 'zklock'):
         if not any(p.parent.name == layer for p in files):
             problems.append(f'no file of layer {layer} was found')
     for problem in problems:

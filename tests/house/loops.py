@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 # From the bottom up. A call may go to the same folder or to one further down.
-FOLDERS = ['core', 'secret', 'driver', 'api', 'servers', 'tool']
+FOLDERS = ['core', 'secret', 'driver', 'api', 'tool', 'dev']
 
 
 def files_of(arg):

@@ -6,7 +6,7 @@
 #include <zklock/zklock.h>
 
 #include "calls.h"
-#include "net.h"
+#include "tool/net.h"
 
 /* The code, and with 0 what was granted. */
 static inline void calls_write_grants(int thread, int rc, const struct zkl_grant *grants, int count)

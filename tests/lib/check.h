@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "lag.h"
-#include "net.h"
+#include "tool/net.h"
 
 /* True as soon as the condition is, false if it is not after ms, of which a busy machine has more: lag.h. For
  * conditions that have no signal. */

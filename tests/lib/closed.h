@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "lag.h"
-#include "net.h"
+#include "tool/net.h"
 
 #define CLOSE_CONFIRMED_MS 1400
 

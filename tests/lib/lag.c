@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "net.h"
+#include "tool/net.h"
 
 #define MS INT64_C(1000000)
 #define NAP_MS 2

@@ -4,7 +4,7 @@
  * under its poll(). Frames and what is done with them: proxy_frame.c. */
 #include "proxy.h"
 
-#include "net.h"
+#include "tool/net.h"
 #include "proxy_frame.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "proxy_frame.h"
 
 #include "bytes.h"
-#include "net.h"
+#include "tool/net.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * The launcher is in test-server.c, the proxy in test-proxy.c. */
 #include "test-lib.h"
 
-#include "fourlw.h"
+#include "tool/fourlw.h"
 #include "snapshot.h"
 #include "wire.h"
 

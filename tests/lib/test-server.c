@@ -2,7 +2,7 @@
 /* The launcher: that servers serve, and that nothing of them is left, however their user ends. */
 #include "test-lib.h"
 
-#include "fourlw.h"
+#include "tool/fourlw.h"
 #include "wire.h"
 
 #include <errno.h>

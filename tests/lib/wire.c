@@ -2,7 +2,7 @@
 #include "wire.h"
 
 #include "bytes.h"
-#include "net.h"
+#include "tool/net.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "calls.h"
-#include "net.h"
+#include "tool/net.h"
 
 #define MS INT64_C(1000000)
 

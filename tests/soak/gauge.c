@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fourlw.h"
-#include "net.h"
+#include "tool/fourlw.h"
+#include "tool/net.h"
 
 #define REST_MS 10000 /* for deletes that go on after a call timed out */
 #define LOOK_MS 20

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "draw.h"
-#include "net.h"
+#include "tool/net.h"
 
 #define SESSION_MS 30000
 #define OPEN_MS 30000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net.h"
+#include "tool/net.h"
 
 /* --- figures ---------------------------------------------------------------------------------- */
 

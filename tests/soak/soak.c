@@ -19,10 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fourlw.h"
+#include "tool/fourlw.h"
 #include "gauge.h"
 #include "length.h"
-#include "net.h"
+#include "tool/net.h"
 #include "option.h"
 #include "report.h"
 #include "wire.h"

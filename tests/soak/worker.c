@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "call_results.h"
-#include "net.h"
+#include "tool/net.h"
 
 #define UNITS_MAX (2 * SOAK_PATHS + 2)
 /* Visits of a thread. */

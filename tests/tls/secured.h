@@ -6,7 +6,7 @@
 #include <zklock/zklock.h>
 
 #include "check.h"
-#include "net.h"
+#include "tool/net.h"
 #include "zkserver.h"
 
 #define CONNECT_MS 20000

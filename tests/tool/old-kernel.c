@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "syscalls.h"
+#include "tool/syscalls.h"
 
 #define UNKNOWN(call)                                                                              \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1),                                             \

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
-#include "net.h"
+#include "tool/net.h"
 #include "proxy_before.h"
 #include "snapshot.h"
 

@@ -15,7 +15,7 @@
 
 #include "bytes.h"
 #include "chance.h"
-#include "net.h"
+#include "tool/net.h"
 #include "zkserver.h"
 
 #define LINKS_MAX 32

@@ -12,7 +12,7 @@
 
 #include "api/client.h"
 #include "driver/driver.h"
-#include "net.h"
+#include "tool/net.h"
 
 #define OPEN_MS 60000
 #define LOCK_MS 120000

@@ -23,7 +23,7 @@
 
 #include "chance.h"
 #include "length.h"
-#include "net.h"
+#include "tool/net.h"
 #include "option.h"
 #include "testbed.h"
 #include "wire.h"

@@ -13,7 +13,7 @@
 
 #include "chance.h"
 #include "length.h"
-#include "net.h"
+#include "tool/net.h"
 #include "option.h"
 #include "proxy.h"
 #include "testbed.h"

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net.h"
+#include "tool/net.h"
 
 #define RIVAL_SESSION_MS 60000
 

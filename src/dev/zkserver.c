@@ -6,9 +6,9 @@
  * start, stop or pause nodes of one ensemble. The tests and zklock-dev call it. */
 #include "zkserver.h"
 
-#include "fourlw.h"
+#include "tool/fourlw.h"
 #include "keeper.h"
-#include "net.h"
+#include "tool/net.h"
 #include "zkconfig.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "syscalls.h"
+#include "tool/syscalls.h"
 
 #define ANSWER_MS 120000   /* an answer that takes longer means that the keeper is broken */
 #define OWNER_PROBE_MS 100 /* without a pidfd: how often the keeper looks for its parent */

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include <zklock/zklock.h>
-#include <zkserver.h>
+#include "zkserver.h"
 
-#include "args.h"
-#include "descriptors.h"
-#include "say.h"
-#include "signals.h"
+#include "tool/args.h"
+#include "tool/descriptors.h"
+#include "tool/say.h"
+#include "tool/signals.h"
 
 enum { OPTION_NODES = 300, OPTION_PORT, OPTION_COMMANDS };
 enum { NODES_MAX = 5, PORT_MAX = 65535, TICK_MS = 500, LOOK_MS = 100, LINE_MAX_BYTES = 64 };

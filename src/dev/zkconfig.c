@@ -7,7 +7,7 @@
 #include "zkconfig.h"
 
 #include "keeper.h"
-#include "net.h"
+#include "tool/net.h"
 
 #include <errno.h>
 #include <limits.h>
