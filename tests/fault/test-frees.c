@@ -20,8 +20,8 @@ static struct {
     atomic_int state;
     struct zkl_client *client;
     void *handle;
-    int (*free)(void *handle);
-    uint64_t canceled; /* that the client had counted when the handle was freed */
+    int (*_Atomic free)(void *handle); /* the library's threads look which it is */
+    uint64_t canceled;                 /* that the client had counted when the handle was freed */
 } watched;
 
 static _Thread_local bool is_watched, is_freeing;

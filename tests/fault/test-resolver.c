@@ -641,6 +641,14 @@ static void metrics(struct zkl_client *client, struct zkl_client_metrics *of)
     check_ok(zkl_client_get_metrics(client, of));
 }
 
+static bool follows(struct zkl_driver *d, unsigned serial)
+{
+    zkl_driver_lock(d);
+    bool same = d->current->serial == serial;
+    zkl_driver_unlock(d);
+    return same;
+}
+
 /* As section "an open client takes other servers" wants it: the resolver's list is another one now. */
 static void go_to(struct zkl_client *client, const char *host, int port)
 {
@@ -652,7 +660,7 @@ static void go_to(struct zkl_client *client, const char *host, int port)
     unsigned serial = ++d->resolver.serial;
     zkl_driver_kick(d);
     zkl_driver_unlock(d);
-    check_wait(__atomic_load_n(&d->current->serial, __ATOMIC_RELAXED) == serial, WAIT_MS);
+    check_wait(follows(d, serial), WAIT_MS);
 }
 
 /* Goal: other addresses leave a link alone. When it fails the next attempt goes to them, and libzookeeper, which
