@@ -85,7 +85,8 @@ struct zkl_hold {
     struct zkl_mutex *mutex;
     struct zkl_place *place; /* NULL: an operation will acquire it */
     bool shared;
-    int count, reentries; /* unlocks due; locks since the first one */
+    int count; /* unlocks due */
+    uint64_t reentries;
 };
 
 /* The owner of a mutex's holds, and the calls that depend on it: the calling thread or owner

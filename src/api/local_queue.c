@@ -160,7 +160,7 @@ struct zkl_place *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struc
 }
 
 bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
-                              const struct zkl_wait *wait, struct zkl_place **holds)
+                              const struct zkl_wait *wait, struct zkl_place **places)
 {
     struct zkl_driver *d = mutexes[0]->client->driver;
     bool all = true;
@@ -172,9 +172,9 @@ bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
         if (!all)
             zkl_local_queue_drop(&d->core, now, &mutexes[i]->local_queue);
         else
-            holds[i] = take_locked(d, mutexes[i], now.boot_ns);
+            places[i] = take_locked(d, mutexes[i], now.boot_ns);
         if (all && wait->lease_ms > 0)
-            (void)zkl_place_lease(holds[i], wait->lease_ms);
+            (void)zkl_place_lease(places[i], wait->lease_ms);
     }
     zkl_driver_unlock(d);
     return all;

@@ -94,9 +94,9 @@ static bool take_idle(struct zkl_attempt *a)
     return true;
 }
 
-static int want_mutex(const struct zkl_attempt *a, struct share *share, struct zkl_mutex *mutex)
+static int want_mutex(const struct zkl_attempt *a, struct share *share, struct zkl_mutex *mutex,
+                      const struct zkl_hold *under)
 {
-    const struct zkl_hold *under = zkl_owner_find_other(mutex);
     int rc = zkl_hold_new(&share->own, mutex);
     if (rc != 0 || a->taken)
         return rc;
@@ -132,10 +132,11 @@ static int want(struct zkl_attempt *a, size_t i)
 {
     const struct zkl_member *member = member_at(a, i);
     struct share *share = &a->shares[i];
+    struct zkl_hold *under;
     if (zkl_member_is_held_once(member))
         return a->held->count > 0 ? 0 : want_permits(a, i);
-    share->own = zkl_owner_find(member->mutex);
-    return share->own ? 0 : want_mutex(a, share, member->mutex);
+    zkl_owner_look(member->mutex, &share->own, &under);
+    return share->own ? 0 : want_mutex(a, share, member->mutex, under);
 }
 
 /* --- in which parts ------------------------------------------------------ */

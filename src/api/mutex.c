@@ -42,7 +42,10 @@ int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
 static struct zkl_hold find_in_owner(struct zkl_mutex *mutex)
 {
     const struct zkl_hold *own = zkl_owner_find(mutex);
-    return own ? *own : (struct zkl_hold){0};
+    if (!own)
+        return (struct zkl_hold){0};
+    return (struct zkl_hold){
+        .mutex = mutex, .place = own->place, .shared = own->shared, .count = own->count};
 }
 
 static void put_in_owner(const struct zkl_hold *hold)
@@ -163,14 +166,12 @@ static int check_other(const struct zkl_mutex *mutex, const struct zkl_hold *oth
 int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
                           struct zkl_hold **other)
 {
-    *other = NULL;
-    *own = zkl_owner_find(mutex);
+    bool comes = zkl_owner_look(mutex, own, other);
     if (*own)
         return check_again(*own);
-    if (zkl_owner_awaits(mutex))
+    if (comes)
         return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is already acquiring it",
                         mutex->lock_path->path);
-    *other = zkl_owner_find_other(mutex);
     return *other ? check_other(mutex, *other) : 0;
 }
 

@@ -279,24 +279,24 @@ static bool meets(const struct zkl_hold *hold, const struct zkl_mutex *mutex)
            zkl_naming_meets(&hold->mutex->naming, &mutex->naming);
 }
 
-struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
+/* In one go: what comes meanwhile is seen as to come, or as there. */
+bool zkl_owner_look(const struct zkl_mutex *mutex, struct zkl_hold **own, struct zkl_hold **other)
 {
     struct map *map = lock_map();
-    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
-    while (hold && (hold->mutex == mutex || !hold->place || !meets(hold, mutex)))
-        hold = hold->next;
+    bool comes = false;
+    *own = *other = NULL;
+    for (struct zkl_hold *hold = *bucket(map, mutex->lock_path); hold; hold = hold->next) {
+        if (!meets(hold, mutex))
+            continue;
+        if (!hold->place)
+            comes = true;
+        else if (hold->mutex == mutex)
+            *own = hold;
+        else if (!*other)
+            *other = hold;
+    }
     unlock_map(map);
-    return hold;
-}
-
-bool zkl_owner_awaits(const struct zkl_mutex *mutex)
-{
-    struct map *map = lock_map();
-    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
-    while (hold && !(!hold->place && meets(hold, mutex)))
-        hold = hold->next;
-    unlock_map(map);
-    return hold != NULL;
+    return comes;
 }
 
 void zkl_owner_add(struct zkl_hold *hold)

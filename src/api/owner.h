@@ -25,11 +25,11 @@ static inline void zkl_hold_leave(struct zkl_hold *hold)
     hold->reentries -= hold->count > 0;
 }
 
-/* The hold through this handle, and one through another handle that would be waited for. */
+/* The hold through this handle; NULL: there is none. */
 struct zkl_hold *zkl_owner_find(const struct zkl_mutex *mutex);
-struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
-/* An operation under way will give this owner a hold that the mutex would wait for. */
-bool zkl_owner_awaits(const struct zkl_mutex *mutex);
+/* That, and one through another handle that would be waited for, or NULL. True: an operation under
+ * way will give this owner one. */
+bool zkl_owner_look(const struct zkl_mutex *mutex, struct zkl_hold **own, struct zkl_hold **other);
 void zkl_owner_add(struct zkl_hold *hold);
 /* It was added without a place, and is found from here on. */
 void zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place);

@@ -79,7 +79,7 @@ struct zkl_place {
     char node[ZKL_NODE_NAME_MAX + 1];
     atomic_bool lost, revoked, unchecked;
     atomic_llong lease_end_boot; /* 0: none */
-    int reentries;               /* of the hold that has ended */
+    uint64_t reentries;          /* of the hold that has ended */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owners in moments that do not come by waiting for them: a library thread is stopped with an owner's
- * own lock taken. */
+ * own lock taken, or just before an operation's hold comes. */
 #include "fault.h"
 
 #include <sys/wait.h>
@@ -20,16 +20,28 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 
 static _Thread_local bool is_coming;
 static atomic_int stall;
+/* A hold that comes while this thread asks: at its second lock of any mutex. */
+enum { CLOSED = 1, REACHED, OPEN, PASSED };
+static atomic_int gate;
+static _Thread_local int locks = -1;
 
 void __wrap_zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place)
 {
+    int closed = CLOSED, open = OPEN;
+    if (atomic_compare_exchange_strong(&gate, &closed, REACHED))
+        wait_until(gate == OPEN, WAIT_MS);
     is_coming = true;
     __real_zkl_owner_came(hold, place);
     is_coming = false;
+    atomic_compare_exchange_strong(&gate, &open, PASSED);
 }
 
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
+    if (locks >= 0 && locks++ == 1) {
+        gate = OPEN;
+        wait_until(gate == PASSED, WAIT_MS);
+    }
     int armed = ARMED, rc = __real_pthread_mutex_lock(mutex);
 
     if (is_coming && atomic_compare_exchange_strong(&stall, &armed, STALLED))
@@ -98,7 +110,36 @@ static void a_child_of_a_thread_that_uses_an_owner_uses_none(void **state)
     check_num(status, ==, 0);
 }
 
+/* What an operation gives its owner is seen by a call that looks just then, as to come or as there: the owner never
+ * queues behind itself. */
+static void an_owner_sees_what_comes_while_it_looks(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, "/owners-look");
+    struct zkl_owner *owner = NULL;
+    atomic_int code = 1;
+
+    (void)state;
+    check_ok(zkl_owner_new(&owner));
+    gate = CLOSED;
+    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL));
+    check_wait(gate == REACHED, WAIT_MS);
+    locks = 0;
+    check_num(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL), ==,
+              ZKL_EDEADLK);
+    locks = -1;
+    check_wait(code == 0, WAIT_MS);
+    zkl_owner_use(owner);
+    check_num(zkl_mutex_hold_count(mutex), ==, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    zkl_owner_use(NULL);
+    check_ok(zkl_owner_free(owner));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_owner_sees_what_comes_while_it_looks),
     cmocka_unit_test(a_child_of_a_thread_that_uses_an_owner_uses_none),
 };
 
