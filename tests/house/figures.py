@@ -52,7 +52,7 @@ def states(files):
 def row(revision):
     files = files_of(revision)
     per = {}
-    for folder in ('src/core', 'src/driver', 'src/api', 'src/tool', 'include'):
+    for folder in ('src/core', 'src/driver', 'src/api', 'src/tool', 'src/dev', 'include'):
         mine = {name: text for name, text in files.items() if name.startswith(folder + '/')}
         counts = [fields(text) for text in mine.values()]
         per[folder] = (len(mine), sum(len(code(text)) for text in mine.values()), sum(f for f, _ in counts),

@@ -15,7 +15,8 @@ CALLS = re.compile(r'\b(signal|sigaction|sigprocmask|pthread_sigmask|signalfd|si
 
 
 def main(root):
-    files = sorted((pathlib.Path(root) / 'src/tool').glob('*.c'))
+    root = pathlib.Path(root)
+    files = sorted((root / 'src/tool').glob('*.c')) + [root / 'src/dev/dev.c']
     lines = {file.name: file.read_text(encoding='utf-8').splitlines() for file in files}
     calls = {name: [(number, match[1]) for number, line in enumerate(text, 1) for match in CALLS.finditer(line)]
              for name, text in lines.items()}

@@ -28,8 +28,8 @@ OF_PROGRAMS = r'tests/(house|tool|docs|package|tls)/.*'
 # What is off: the files that are not installed, and what of the build may be gone (folder/target), of which some must be.
 OFF = [
     ({'tool': 'false'}, COMMAND, rf'src/tool/zklock|tests/window/test-kill|{OF_PROGRAMS}'),
-    ({'tool': 'false', 'dev': 'false'}, f'{COMMAND}|{DEV}', rf'src/tool/.*|tests/window/test-kill|{OF_PROGRAMS}'),
-    ({'dev': 'false'}, DEV, rf'src/tool/zklock-dev|{OF_PROGRAMS}'),
+    ({'tool': 'false', 'dev': 'false'}, f'{COMMAND}|{DEV}', rf'src/(tool|dev)/.*|tests/window/test-kill|{OF_PROGRAMS}'),
+    ({'dev': 'false'}, DEV, rf'src/dev/zklock-dev|{OF_PROGRAMS}'),
     ({'cpp': 'disabled'}, r'include/zklock/\w+\.hpp', r'(tests|examples)/.*cpp.*'),
     ({'examples': 'false'}, NOTHING, r'examples/.*'),
     ({'tests': 'short'}, NOTHING, r'tests/(?!(lib|unit|sim|fuzz)/).*'),

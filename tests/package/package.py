@@ -99,7 +99,7 @@ def build_and_install(source, work):
          '--auto-features=enabled'])
     check_tests(build, work)
     run(['ninja', '-C', build, f'src/libzklock.so.{NUMBER}', 'src/libzklock.a', 'src/tool/zklock',
-         'src/tool/zklock-dev'])
+         'src/dev/zklock-dev'])
     installed.install(MESON, build, root)
     return root
 
