@@ -276,7 +276,7 @@ static void nobody_waits_for_a_dead_resolver(void **state)
                NULL);
     check_ok(zkl_mutex_free(mutex));
     check_num(looking, >=, 1);
-    check_ok(in_time(0, zkl_client_close(client, ASK_MS)));
+    check_ok(in_time(0, zkl_client_close(client, WAIT_MS)));
     check_ok(in_time(0, zkl_client_free(client)));
 }
 
