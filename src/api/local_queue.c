@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads that take turns on one node (src/core/local_queue.h). The hold moves from one thread to
+ * Threads that take turns on one node (src/core/local_queue.h). The place moves from one thread to
  * the next, or belongs to the handle while no thread has it; each of them has a reference on it. A
- * thread that waits for its turn has a hold of its own, which it frees unused if it receives
+ * thread that waits for its turn has a place of its own, which it frees unused if it receives
  * another one. Under the client's mutex. The files that acquire, retire and close call this
  * file. */
 #include "counts.h"
@@ -86,8 +86,8 @@ bool zkl_place_pass(struct zkl_place *place)
     struct zkl_mutex *mutex = place->mutex;
     if (!mutex->has_local_queue)
         return false;
-    /* A hold that its call never returned cannot pass to another owner: that call may need it
-     * again. Nor can a hold that reports to another callback than the next owner's would. */
+    /* A place that its call never returned cannot pass to another owner: that call may need it
+     * again. Nor can a place that reports to another callback than the next owner's would. */
     if (!place->returned || place->fn != mutex->fn || place->fn_arg != mutex->fn_arg) {
         zkl_local_queue_part(&place->client->driver->core, zkl_clock_now(), &mutex->local_queue,
                              &place->contender);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A request for permits: the object that one call of zkl_semaphore_acquire, or one lock of a
- * semaphore's mutex, waits for. It owns the holds that become permits, and outlives the call until
+ * semaphore's mutex, waits for. It owns the places that become permits, and outlives the call until
  * the core has finished with it. Under the client's mutex, except its creation and its end.
  * semaphore.c, semaphore_mutex.c, async.c and multi_acquire.c make requests; wait.c takes their
  * steps. */
@@ -77,7 +77,7 @@ struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphor
     request->declared = semaphore->view.permits;
     request->gate->refs++;
     request->path->refs++;
-    semaphore->base.lock_path->refs += request->count; /* each hold's, given up with it */
+    semaphore->base.lock_path->refs += request->count; /* each place's, given up with it */
     for (size_t i = 0; i < request->count; i++)
         zkl_permit_request_place(request, i)->has_lock_path = true;
     zkl_driver_unlock(client->driver);

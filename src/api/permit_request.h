@@ -20,16 +20,16 @@ struct zkl_permit_request {
     int64_t busy_at;         /* from when on a try does not wait for others any more */
     size_t count;
     /* The gate's, and behind it one for each permit, whose contender is the first member of its
-     * hold. */
+     * place. */
     struct zkl_bundle_member members[];
 };
 
-/* NULL: no memory. Its holds have one reference each, the request's. */
+/* NULL: no memory. Its places have one reference each, the request's. */
 struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphore, size_t count);
 void zkl_permit_request_unref(struct zkl_permit_request *request); /* without the mutex */
 struct zkl_place *zkl_permit_request_place(const struct zkl_permit_request *request, size_t i);
-/* Acquire; the outcome, and any other reason to wake, comes to its holds. 0 or a failure in words.
- * Each hold of a success has a reference for the caller. Without the mutex. */
+/* Acquire; the outcome, and any other reason to wake, comes to its places. 0 or a failure in words.
+ * Each place of a success has a reference for the caller. Without the mutex. */
 int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct zkl_wait *wait);
 /* Note the failure with what the request knows of it; the code. */
 int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc);

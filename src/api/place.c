@@ -31,7 +31,7 @@ static void add_number(char *text, long number)
     strcat(text, at);
 }
 
-/* Without a system call for each hold; a child's only thread has another number. */
+/* Without a system call for each place; a child's only thread has another number. */
 static pid_t thread_number(void)
 {
     static _Thread_local pid_t number;
@@ -157,7 +157,7 @@ void zkl_place_wake(struct zkl_place *place)
 
 void zkl_place_put(struct zkl_place *place)
 {
-    zkl_place_wake(place);  /* its reference keeps the hold until the mutex is released, */
+    zkl_place_wake(place);  /* its reference keeps the place until the mutex is released, */
     zkl_place_unref(place); /* so this one can be dropped here */
 }
 

@@ -153,8 +153,8 @@ int zkl_lock_new(const struct zkl_lock_maker *kind, const void *out, struct zkl_
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
                    const struct zkl_mutex_options *options, const char *call);
 void zkl_mutex_fini(struct zkl_mutex *mutex);
-/* The common answers of the calls for mutexes, permits and multi-locks, said for call. These two are
- * for a hold, or for several as one by the shortest window. */
+/* The common answers of the calls for mutexes, permits and multi-locks, said for call. These two
+ * are for a hold, or for several as one by the shortest window. */
 bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
 int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_t window_ms,
                    int64_t need_ms, const char *path, const char *call);
@@ -170,16 +170,16 @@ static inline void zkl_hold_no_reason(enum zkl_reason *reason)
 int zkl_hold_read_state(const struct zkl_place *place, enum zkl_reason *reason);
 int zkl_hold_node_path(const struct zkl_place *place, char *buf, size_t size, const char *call);
 int zkl_hold_extend(struct zkl_place *place, int hold_count, int64_t lease_ms, const char *call);
-/* Before any request of a thread, an operation, or a multi-lock: may the owner acquire this mutex? 0:
- * *own is to be entered once more; or it is NULL, and *other, if not NULL, is the write lock of the
- * same owner, below which this is the read lock. Or ZKL_EDEADLK, ZKL_ELOST, ZKL_EOVERFLOW. */
+/* Before any request of a thread, an operation, or a multi-lock: may the owner acquire this mutex?
+ * 0: *own is to be entered once more; or it is NULL, and *other, if not NULL, is the write lock of
+ * the same owner, below which this is the read lock. Or ZKL_EDEADLK, ZKL_ELOST, ZKL_EOVERFLOW. */
 int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
                           struct zkl_hold **other);
 /* grant may be NULL. 0 or EINVAL, said for call. */
 int zkl_grant_check(const struct zkl_grant *grant, const char *call);
 void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count);
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place, int hold_count);
-/* Note the failure with what the hold knows of it; the code. */
+/* Note the failure with what the place knows of it; the code. */
 int zkl_place_fail_answer(const struct zkl_place *place, int rc, const char *path);
 int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc);
 int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc);
@@ -212,10 +212,10 @@ int zkl_permit_check_release(struct zkl_permit *permit, const char *call);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 
-/* Take the hold of all threads, with its reference, if it is only that one (NULL: any); NULL: it is
- * not. */
+/* Take the place of all threads' hold, with its reference, if it is only that one (NULL: any);
+ * NULL: it is not. */
 struct zkl_place *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_place *only);
-/* The hold of all threads, with a reference; NULL: there is none. */
+/* The place of all threads' hold, with a reference; NULL: there is none. */
 struct zkl_place *zkl_semaphore_find(struct zkl_mutex *mutex);
 /* Before any request. 0, or ZKL_EBUSY: this is a try, and the handle has its one hold. */
 int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
@@ -249,13 +249,13 @@ void zkl_local_queue_retire(struct zkl_mutex *mutex);
 int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
 void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
-/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is
- * woken. It is of one hold; of a request for permits, or a bundle that is made in one transaction,
- * of all their holds: hold is the first one, whose request or bundle is set. */
+/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its place is
+ * woken. It is of one place; of a request for permits, or a bundle that is made in one transaction,
+ * of all their places: place is the first one, whose request or bundle is set. */
 struct zkl_acquisition {
     struct zkl_place *place;
     struct zkl_bundle *bundle; /* or NULL */
-    size_t count, culprit;     /* holds; of a bundle: which one a failure is about, or count */
+    size_t count, culprit;     /* places; of a bundle: which one a failure is about, or count */
     struct zkl_wait wait;
     int64_t deadline;
     int64_t busy_at; /* a try stops waiting at this time for a node that may have no holder */
@@ -298,12 +298,12 @@ void zkl_place_let_go(struct zkl_place *place);
  * owner's already, or stays. */
 bool zkl_place_begin_release(struct zkl_place *place);
 
-/* Several holds that are released together, each with its owner's reference. All calls but add need
- * the mutex. */
+/* Several places that are released together, each with its owner's reference. All calls but add
+ * need the mutex. */
 struct zkl_release {
     struct zkl_place *first; /* the first of those to wait for */
 };
-/* The transaction deletes the hold that was added last first. */
+/* The transaction deletes the place that was added last first. */
 void zkl_release_add(struct zkl_release *r, struct zkl_place *place, size_t member);
 /* In one transaction. Holds that are handed on are not in it any more. op: is woken when one has
  * ended; NULL: the thread that waits for the first one is. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queue_place of waiting calls in their queues: the answer of a handle, or of an operation, while a
+ * The place of waiting calls in their queues: the answer of a handle, or of an operation, while a
  * call waits for its lock. It sends nothing: the core knows all of it already (core/place.c). This
  * file owns nothing, and reads with the client's mutex. Users call it from any thread, callbacks
  * included. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One acquisition in steps: begun, decided by its hold's notifications, proved, canceled or timed
+ * One acquisition in steps: begun, decided by its place's notifications, proved, canceled or timed
  * out, backed out. A thread takes the steps in a loop, here; operations and multi-locks take them
  * one by one. This is the only file in which a lock call blocks a thread. The steps run with the
- * client's mutex. A thread that blocks sleeps on its hold's condition variable, or, with a cancel
+ * client's mutex. A thread that blocks sleeps on its place's condition variable, or, with a cancel
  * object, on descriptors. */
 #include <stdio.h>
 
@@ -112,8 +112,8 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel)
 
 /* --- acquire ------------------------------------------------------------ */
 
-/* A thread waits for one hold, or for all those of one request for permits or of one bundle, by the
- * first. */
+/* A thread waits for one place, or for all those of one request for permits or of one bundle, by
+ * the first. */
 static size_t place_count(const struct zkl_place *place)
 {
     if (place->request)
@@ -121,7 +121,7 @@ static size_t place_count(const struct zkl_place *place)
     return place->bundle ? place->bundle->count : 1;
 }
 
-/* For a hold that waited for its turn: the hold that it received. */
+/* For a place that waited for its turn: the place that it received. */
 static struct zkl_place *place_at(struct zkl_place *place, size_t i)
 {
     if (place->request)
@@ -160,7 +160,7 @@ static int out_of_time(int rc, const struct zkl_wait *wait, int64_t deadline)
     return rc == ZKL_ETIMEDOUT && deadline != wait->deadline_ns ? ZKL_EDISCONNECTED : rc;
 }
 
-/* The hold's reference, given up with it. */
+/* The place's reference, given up with it. */
 static void take_lock_path(struct zkl_place *place)
 {
     place->lock_path->refs++;
@@ -188,7 +188,7 @@ static void leave_list(struct zkl_place *place)
         place->wait_next->wait_prev = place->wait_prev;
 }
 
-/* The holds of a request for permits belong to one handle, which counts one use until the grant. */
+/* The places of a request for permits belong to one handle, which counts one use until the grant. */
 static void enter_wait(struct zkl_place *place, struct zkl_cancel *cancel, int64_t now_ns)
 {
     for (size_t i = 0, n = place_count(place); i < n; i++) {
@@ -474,7 +474,7 @@ static int back_out(struct zkl_acquisition *a)
     return ZKL_GOES_ON;
 }
 
-/* A hold that came from another owner has no lease. False: it is lost. */
+/* A place that came from another owner has no lease. False: it is lost. */
 static bool begin_lease(struct zkl_acquisition *a)
 {
     struct zkl_place *got = a->place->given;
@@ -711,7 +711,7 @@ int zkl_place_release(struct zkl_place *place)
     return rc;
 }
 
-/* --- several holds together --------------------------------------------- */
+/* --- several places together --------------------------------------------- */
 
 void zkl_release_add(struct zkl_release *r, struct zkl_place *place, size_t member)
 {
@@ -731,7 +731,7 @@ static struct zkl_place *release_some(struct zkl_core *core, struct zkl_place *p
     return place;
 }
 
-/* A hold that another owner has from here on is not waited for. */
+/* A place that another owner has from here on is not waited for. */
 static void pass_some(struct zkl_release *r)
 {
     struct zkl_place **at = &r->first;
