@@ -341,15 +341,13 @@ static void lock_several(struct standin *s, int ms)
     zkl_mutex_free(mutexes[1]);
 }
 
-/* On a slow machine five a second: 34 in 5.7 s were seen once, at a load of 14. */
 static void check_connects(struct standin *s)
 {
     int64_t connects = proxy_counts(s->proxy, PROXY_CONNECT), ms = net_now_ms() - s->began_ms;
     int of_permits = s->form.op == PROXY_CHILDREN2 ? TOLD_FROM : 0; /* which list by it alone */
-    int64_t most = FREE_CONNECTS + of_permits;
 
-    must_be(s, connects <= most + ms / 1000 || (connects <= most + ms / 200 && lag_is_slow()),
-            "%lld connections in %lld ms", (long long)connects, (long long)ms);
+    must_be(s, connects <= FREE_CONNECTS + of_permits + ms / 1000, "%lld connections in %lld ms",
+            (long long)connects, (long long)ms);
 }
 
 /* In the child. */
