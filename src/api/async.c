@@ -35,8 +35,8 @@ struct acquiring {
     struct zkl_acquisition acquisition;
     struct zkl_owner *owner; /* the owner that acquires the hold */
     struct zkl_mutex *mutex; /* where it counts; the caller's, of an operation that waits */
-    struct zkl_hold
-        *hold; /* the owner's: to come; or it was entered again, until the call returns */
+    /* the owner's: it is to come; or it was entered again, until the call returns */
+    struct zkl_hold *hold;
     struct zkl_place *place; /* what is waited for, or was entered again; with a reference */
     struct zkl_place *downgrade_from;   /* the write lock's, of a read lock; with a reference */
     struct zkl_permit_request *request; /* or what permits are asked for with */

@@ -14,7 +14,7 @@
 
 /* Without the mutex. A reader's first acquisition, without a request; false: it has to queue. */
 bool zkl_cached_enter(struct zkl_hold *hold, const struct zkl_wait *wait);
-/* The last unlock of what that returned: the code of the unlock, noted as the failure. */
+/* The last unlock of a shared hold: the code of the unlock, noted as the failure. */
 int zkl_cached_leave(const struct zkl_hold *hold);
 /* Whoever was counted in, and has no hold. */
 void zkl_cached_leave_gate(const struct zkl_mutex *mutex);

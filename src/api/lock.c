@@ -85,18 +85,18 @@ static int check_new(const void *out, struct zkl_client *client, const char *pat
     return check_options(options, call);
 }
 
-int zkl_lock_new(const struct zkl_lock_maker *kind, const void *out, struct zkl_client *client,
+int zkl_lock_new(const struct zkl_lock_maker *maker, const void *out, struct zkl_client *client,
                  const char *path, int permits, const void *options, void **handle)
 {
     struct zkl_mutex_options ours;
     int shield = zkl_shield();
-    int rc = kind->take(&ours, options, kind->call);
+    int rc = maker->take(&ours, options, maker->call);
     if (rc == 0)
-        rc = check_new(out, client, path, &ours, kind->call);
-    void *made = rc == 0 ? calloc(1, kind->size) : NULL;
+        rc = check_new(out, client, path, &ours, maker->call);
+    void *made = rc == 0 ? calloc(1, maker->size) : NULL;
     if (rc == 0)
-        rc = made ? kind->init(made, client, path, permits, &ours, kind->call)
-                  : zkl_fail(ZKL_ENOMEM, "%s", kind->call);
+        rc = made ? maker->init(made, client, path, permits, &ours, maker->call)
+                  : zkl_fail(ZKL_ENOMEM, "%s", maker->call);
     if (rc == 0)
         *handle = made;
     else

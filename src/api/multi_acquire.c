@@ -75,7 +75,7 @@ struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wa
 static bool take_idle(struct zkl_attempt *a)
 {
     struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
-    struct zkl_place *holds[ZKL_MULTI_MEMBERS_MAX];
+    struct zkl_place *places[ZKL_MULTI_MEMBERS_MAX];
     size_t which[ZKL_MULTI_MEMBERS_MAX], count = 0;
     bool may_be_idle = false;
     if (!a->multi->as_one)
@@ -87,10 +87,10 @@ static bool take_idle(struct zkl_attempt *a)
         if (!zkl_owner_find(mutex))
             wanted[count++] = mutex;
     }
-    if (!may_be_idle || count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, holds))
+    if (!may_be_idle || count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, places))
         return false;
     for (size_t i = 0; i < count; i++)
-        a->shares[which[i]].place = holds[i];
+        a->shares[which[i]].place = places[i];
     return true;
 }
 
@@ -141,7 +141,7 @@ static int want(struct zkl_attempt *a, size_t i)
 
 /* --- in which parts ------------------------------------------------------ */
 
-/* Holds for mutexes with nothing to acquire between them but what is held already: from first to
+/* Places for mutexes with nothing to acquire between them but what is held already: from first to
  * before end. */
 static int add_mutexes(struct zkl_attempt *a, size_t first, size_t end, size_t count)
 {

@@ -30,10 +30,10 @@ static int init(void *handle, struct zkl_client *client, const char *path, int p
 int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
                   const struct zkl_mutex_options *options)
 {
-    static const struct zkl_lock_maker kind = {"zkl_mutex_new", sizeof(struct zkl_mutex),
-                                               zkl_mutex_options_take, init};
+    static const struct zkl_lock_maker maker = {"zkl_mutex_new", sizeof(struct zkl_mutex),
+                                                zkl_mutex_options_take, init};
     void *made;
-    int rc = zkl_lock_new(&kind, mutex, client, path, 0, options, &made);
+    int rc = zkl_lock_new(&maker, mutex, client, path, 0, options, &made);
     if (rc == 0)
         *mutex = made;
     return rc;
@@ -175,20 +175,15 @@ int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
     return *other ? check_other(mutex, *other) : 0;
 }
 
-/* The failure of a call that has not waited; zkl_place_acquire counts that of one that has. */
-static int refuse(const struct zkl_mutex *mutex, int rc)
-{
-    return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
-}
-
-/* With a node of its own. */
+/* With a node of its own. zkl_place_acquire counts the failure of a call that has waited; one that
+ * has not is counted here. */
 static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
                        const struct zkl_hold *under)
 {
     struct zkl_mutex *mutex = hold->mutex;
     struct zkl_place *place = zkl_place_new(mutex);
     if (!place)
-        return refuse(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
+        return zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
     place->downgrade_from = under ? under->place : NULL;
     place->may_cache = !under;
     int rc = zkl_place_acquire(place, wait);
@@ -227,7 +222,7 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     if (rc == 0 && !again)
         rc = zkl_hold_new(&own, mutex);
     if (rc != 0)
-        return refuse(mutex, rc);
+        return zkl_count_failure(mutex, rc);
     if (!again)
         rc = acquire_first(own, wait, under);
     if (rc != 0) {

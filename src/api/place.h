@@ -147,7 +147,7 @@ struct zkl_lock_maker {
 };
 /* The body of the call that makes one. *handle is set if it returns 0. out: the caller's pointer,
  * which may be NULL. */
-int zkl_lock_new(const struct zkl_lock_maker *kind, const void *out, struct zkl_client *client,
+int zkl_lock_new(const struct zkl_lock_maker *maker, const void *out, struct zkl_client *client,
                  const char *path, int permits, const void *options, void **handle);
 /* Set up a zeroed handle; 0 or why not, said for call. */
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,

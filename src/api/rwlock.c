@@ -33,10 +33,10 @@ static int init(void *handle, struct zkl_client *client, const char *path, int p
 int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                    const struct zkl_lock_options *options)
 {
-    static const struct zkl_lock_maker kind = {"zkl_rwlock_new", sizeof(struct zkl_rwlock),
-                                               zkl_lock_options_take, init};
+    static const struct zkl_lock_maker maker = {"zkl_rwlock_new", sizeof(struct zkl_rwlock),
+                                                zkl_lock_options_take, init};
     void *made;
-    int rc = zkl_lock_new(&kind, rwlock, client, path, 0, options, &made);
+    int rc = zkl_lock_new(&maker, rwlock, client, path, 0, options, &made);
     if (rc == 0)
         *rwlock = made;
     return rc;

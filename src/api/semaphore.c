@@ -78,10 +78,10 @@ void zkl_semaphore_fini(struct zkl_semaphore *semaphore)
 int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client, const char *path,
                       int permits, const struct zkl_lock_options *options)
 {
-    static const struct zkl_lock_maker kind = {"zkl_semaphore_new", sizeof(struct zkl_semaphore),
-                                               zkl_lock_options_take, zkl_semaphore_init};
+    static const struct zkl_lock_maker maker = {"zkl_semaphore_new", sizeof(struct zkl_semaphore),
+                                                zkl_lock_options_take, zkl_semaphore_init};
     void *made;
-    int rc = zkl_lock_new(&kind, semaphore, client, path, permits, options, &made);
+    int rc = zkl_lock_new(&maker, semaphore, client, path, permits, options, &made);
     if (rc == 0)
         *semaphore = made;
     return rc;

@@ -123,10 +123,10 @@ static int init(void *handle, struct zkl_client *client, const char *path, int p
 int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
                             const struct zkl_lock_options *options)
 {
-    static const struct zkl_lock_maker kind = {
+    static const struct zkl_lock_maker maker = {
         "zkl_semaphore_mutex_new", sizeof(struct zkl_semaphore), zkl_lock_options_take, init};
     void *made;
-    int rc = zkl_lock_new(&kind, mutex, client, path, 1, options, &made);
+    int rc = zkl_lock_new(&maker, mutex, client, path, 1, options, &made);
     if (rc == 0)
         *mutex = &((struct zkl_semaphore *)made)->base;
     return rc;
