@@ -88,14 +88,15 @@ static uint32_t bit_of(const struct zkl_pending *slot)
 
 /* Whatever it is: a link is of no use that ends by a request that it never answered, as those
  * before it, be it the same or another. But a kind that was answered over this link did not end
- * it: it was lost with it. */
+ * it: it was lost with it. All others may have: an answer that ends a link can overtake (B117). */
 static void suspect(struct zkl_core *core, const struct zkl_pending *slot)
 {
-    if (core->is_suspected || !slot || slot->kind == ZKL_REQ_KEEPALIVE ||
-        (core->answered_kinds & bit_of(slot)))
+    if (!slot || slot->kind == ZKL_REQ_KEEPALIVE || (core->answered_kinds & bit_of(slot)))
+        return;
+    core->suspects |= bit_of(slot);
+    if (core->is_suspected)
         return;
     core->is_suspected = true;
-    core->suspects |= bit_of(slot);
     core->suspicions += core->suspicions < USELESS_FROM;
     core->session.useless |= core->suspicions >= USELESS_FROM;
 }

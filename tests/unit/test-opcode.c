@@ -434,6 +434,28 @@ static void two_that_are_lost_in_turn_are_found(void **state)
     script_free(s);
 }
 
+/* Goal: what ends a link is found although it is lost behind others, which it may overtake (B117). Method: a lost answer
+ * to a heartbeat before a list's, by turns with one that came. Seen red: the heartbeat was blamed for the one, and made
+ * the other a link of use. */
+static void what_is_lost_with_others_is_found(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_hold(s, "/r", 7);
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_LIST, .path = "/q", .flag = true});
+    hang_up(s);
+    for (int i = 0; i < 5; i++) {
+        assert_false(s->core.session.waits);
+        if (i % 2)
+            script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
+        hang_up(s);
+    }
+    assert_true(s->core.session.waits);
+    script_abandon(s, 1);
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: a server that only says that it does not know what there is another way for, and keeps the link, is no slower
  * for it: what was learned is tried over a link now and then, and each link is of use. Method: seven links, each
  * as old; then syncs, for which there is no other way. */
@@ -597,6 +619,7 @@ int main(void)
         cmocka_unit_test(what_is_unknown_is_tried_again),
         cmocka_unit_test(what_has_no_other_way_is_asked_slowly),
         cmocka_unit_test(two_that_are_lost_in_turn_are_found),
+        cmocka_unit_test(what_is_lost_with_others_is_found),
         cmocka_unit_test(an_operation_is_not_its_kind),
         cmocka_unit_test(what_is_refused_in_words_slows_nothing),
         cmocka_unit_test(what_nobody_awaits_says_nothing),
