@@ -73,7 +73,7 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
     struct zkl_driver *d = h->driver;
     bool counts = h == d->current;
     reply->id = call->id;
-    reply->hung_up = reply->number == ZCONNECTIONLOSS;
+    reply->hung_up = zkl_map_is_hang_up(reply->number);
     if (zkl_map_is_word(reply->number))
         reply->stamp = call->stamp;
     zkl_call_free(call);

@@ -106,6 +106,12 @@ bool zkl_map_is_word(int rc)
     }
 }
 
+/* RUNTIMEINCONSISTENCY: the server's own end of the link came behind an answer out of order. */
+bool zkl_map_is_hang_up(int rc)
+{
+    return rc == ZCONNECTIONLOSS || rc == ZRUNTIMEINCONSISTENCY;
+}
+
 enum zkl_answer zkl_map_refusal(int rc)
 {
     /* What zoo_a* returns when malloc fails. */

@@ -14,6 +14,9 @@ enum zkl_answer zkl_map_rc(int rc);
  * because the link broke or did not come? libzookeeper has others of its own, and a server some for
  * what it refused to look at. */
 bool zkl_map_is_word(int rc);
+/* Is it what libzookeeper says of a request that was out as its link ended, by whatever means but
+ * silence? */
+bool zkl_map_is_hang_up(int rc);
 /* The result of a zoo_a* call: not OK means that nothing was sent. */
 enum zkl_answer zkl_map_refusal(int rc);
 enum zkl_link_event zkl_map_state(int state);
