@@ -38,7 +38,6 @@ struct acquiring {
     /* the owner's: it is to come; or it was entered again, until the call returns */
     struct zkl_hold *hold;
     struct zkl_place *place; /* what is waited for, or was entered again; with a reference */
-    struct zkl_place *downgrade_from;   /* the write lock's, of a read lock; with a reference */
     struct zkl_permit_request *request; /* or what permits are asked for with */
     bool known, waits;                  /* from the start; what it waits for was begun */
     int hold_count;                     /* of a re-entry: how often then */
@@ -60,7 +59,6 @@ static void acquiring_decided(struct zkl_op *op, int rc)
     if (rc == 0) /* a semaphore's mutex may be unlocked and freed from here on */
         zkl_acquisition_settle(&a->acquisition, rc);
     a->acquisition.place->op = NULL;
-    a->acquisition.place->downgrade_from = NULL;
 }
 
 static void cancel_acquiring(struct zkl_op *op)
@@ -118,8 +116,6 @@ static void drop(struct acquiring *a, bool hold_too)
 {
     if (a->place && hold_too)
         zkl_place_unref(a->place);
-    if (a->downgrade_from)
-        zkl_place_unref(a->downgrade_from);
     if (a->request)
         zkl_permit_request_unref(a->request);
 }
@@ -211,15 +207,10 @@ static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, const struct 
     int rc = zkl_hold_new(&hold, mutex);
     if (rc != 0)
         return rc;
-    a->place = zkl_place_new(mutex);
+    a->place = zkl_place_new(mutex, under ? under->place : NULL);
     if (!a->place) {
         zkl_hold_free(hold);
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
-    }
-    if (under) {
-        a->downgrade_from = under->place;
-        atomic_fetch_add(&a->downgrade_from->refs, 1);
-        a->place->downgrade_from = a->downgrade_from;
     }
     a->hold = hold;
     zkl_owner_add(hold);

@@ -23,7 +23,6 @@ _Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one t
 struct share {
     struct zkl_hold *own;    /* the owner's from before, which is entered again; or a new one */
     struct zkl_place *place; /* or the one that will be acquired, */
-    struct zkl_place *downgrade_from;   /* under the owner's write lock; with a reference */
     struct zkl_permit_request *request; /* or what belongs to no thread */
 };
 
@@ -100,15 +99,8 @@ static int want_mutex(const struct zkl_attempt *a, struct share *share, struct z
     int rc = zkl_hold_new(&share->own, mutex);
     if (rc != 0 || a->taken)
         return rc;
-    share->place = zkl_place_new(mutex);
-    if (!share->place)
-        return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
-    if (under) {
-        share->downgrade_from = under->place;
-        atomic_fetch_add(&share->downgrade_from->refs, 1);
-        share->place->downgrade_from = share->downgrade_from;
-    }
-    return 0;
+    share->place = zkl_place_new(mutex, under ? under->place : NULL);
+    return share->place ? 0 : zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
 }
 
 static int want_permits(struct zkl_attempt *a, size_t i)
@@ -408,7 +400,6 @@ static void have(struct zkl_attempt *a, size_t i)
     struct share *share = &a->shares[i];
     if (share->place) {
         share->own->place = zkl_place_exchange(share->place);
-        share->own->place->downgrade_from = NULL;
         zkl_owner_add(share->own);
     }
     if (share->own)
@@ -438,11 +429,8 @@ int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said)
     } else {
         have_all(a);
     }
-    for (size_t i = 0; i < multi->count; i++) {
-        if (a->shares[i].downgrade_from)
-            zkl_place_unref(a->shares[i].downgrade_from);
+    for (size_t i = 0; i < multi->count; i++)
         free(a->parts[i].bundle);
-    }
     free(a);
     if (rc != 0) /* last: another thread may free it from here on */
         atomic_fetch_sub(&multi->uses, 1);

@@ -181,13 +181,11 @@ static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
                        const struct zkl_hold *under)
 {
     struct zkl_mutex *mutex = hold->mutex;
-    struct zkl_place *place = zkl_place_new(mutex);
+    struct zkl_place *place = zkl_place_new(mutex, under ? under->place : NULL);
     if (!place)
         return zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
-    place->downgrade_from = under ? under->place : NULL;
     place->may_cache = !under;
     int rc = zkl_place_acquire(place, wait);
-    place->downgrade_from = NULL;
     if (rc != 0) {
         rc = zkl_mutex_fail_acquire(place, rc);
         zkl_place_unref(place);

@@ -48,7 +48,7 @@ static void ended(struct zkl_waker *waker)
 static bool add_places(struct zkl_permit_request *request, struct zkl_mutex *mutex, size_t count)
 {
     for (; request->count < count; request->count++) {
-        struct zkl_place *place = zkl_place_new(mutex);
+        struct zkl_place *place = zkl_place_new(mutex, NULL);
         if (!place)
             return false;
         place->request = request;

@@ -93,7 +93,12 @@ static void deallocate(struct zkl_place *place)
     free(place);
 }
 
-struct zkl_place *zkl_place_new(struct zkl_mutex *mutex)
+static void ref(struct zkl_place *place)
+{
+    atomic_fetch_add(&place->refs, 1);
+}
+
+struct zkl_place *zkl_place_new(struct zkl_mutex *mutex, struct zkl_place *under)
 {
     char data[ZKL_OWNER_MAX + 1];
     owner_text(mutex, data);
@@ -111,15 +116,13 @@ struct zkl_place *zkl_place_new(struct zkl_mutex *mutex)
     atomic_init(&place->lease_end_boot, 0);
     zkl_waker_init(&place->waker, woken);
     place->ended = true;
+    place->downgrade_from = under;
+    if (under)
+        ref(under);
     place->note.run = run_note;
     place->note.owner = mutex;
     zkl_client_ref(place->client);
     return place;
-}
-
-static void ref(struct zkl_place *place)
-{
-    atomic_fetch_add(&place->refs, 1);
 }
 
 void zkl_place_unref(struct zkl_place *place)
@@ -129,6 +132,8 @@ void zkl_place_unref(struct zkl_place *place)
     if (refs > 1)
         return;
     struct zkl_client *client = place->client;
+    if (place->downgrade_from)
+        zkl_place_unref(place->downgrade_from);
     zkl_waker_fini(&place->waker);
     if (place->has_lock_path)
         zkl_lock_path_put(client, place->lock_path);

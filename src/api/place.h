@@ -71,8 +71,7 @@ struct zkl_place {
     bool may_cache;           /* it is a thread's, and alone */
     /* if it is granted its node may become that of all readers of the handle */
     bool caches;
-    /* a read lock's: the same thread's write lock; while it waits */
-    const struct zkl_place *downgrade_from;
+    struct zkl_place *downgrade_from; /* a read lock's: the owner's write lock; with a reference */
 
     /* written before the grant is returned, or atomic: for the owner without the mutex */
     uint64_t token;
@@ -96,7 +95,8 @@ struct zkl_place {
 
 /* --- place.c ------------------------------------------------------------- */
 
-struct zkl_place *zkl_place_new(struct zkl_mutex *mutex);
+/* under: the write lock of the same owner, of a read lock below it; or NULL. NULL: no memory. */
+struct zkl_place *zkl_place_new(struct zkl_mutex *mutex, struct zkl_place *under);
 void zkl_place_unref(struct zkl_place *place); /* without the mutex */
 void zkl_place_put(struct zkl_place *place);   /* the same with it */
 /* The core's notifications: called through the port; with the mutex. */
