@@ -271,7 +271,29 @@ void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, 
 
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place, int hold_count)
 {
-    zkl_grant_give(grant, place->token, zkl_place_window_ms(place), hold_count);
+    if (grant)
+        zkl_grant_give(grant, place->token, zkl_place_window_ms(place), hold_count);
+}
+
+int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc)
+{
+    const char *path = place->lock_path->path;
+    if (rc == ZKL_EACCES)
+        return zkl_fail(rc,
+                        "%s: the ACL denies %s; a node that was created is removed when the "
+                        "session ends at the latest",
+                        path, place->detail);
+    if (rc == ZKL_EEXHAUSTED)
+        return zkl_fail(rc, "%s: it is blocked by %s", path, place->detail);
+    if (rc == ZKL_EFULL)
+        return zkl_place_fail_full(place);
+    if (zkl_error_is_answer(rc))
+        return zkl_place_fail_answer(place, rc, path);
+    if (rc == ZKL_ESYSTEM && place->detail[0])
+        return zkl_fail(rc,
+                        "%s: while %s; the client already watches as many nodes as it can restore",
+                        path, place->detail);
+    return zkl_fail_unserved(place->client, rc, path);
 }
 
 int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc)

@@ -2,7 +2,7 @@
  *
  * The multi-lock: several locks of one client, all or none, in the order of their paths. This file
  * has its handle, its calls and the queries about it; multi_acquire.c and multi_release.c acquire
- * and release it. Users call this file, and multi_async.c for the checks and results that both
+ * and release it. Users call this file, and async.c for the checks and results that both
  * share, without any lock held. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,29 +279,17 @@ int zkl_multi_check_members(const struct zkl_multi *multi, const struct zkl_wait
                              rc);
 }
 
-/* Its steps, on the calling thread. */
-static int take(struct zkl_multi *multi, struct zkl_attempt *a)
-{
-    int64_t next_ns;
-    int rc = zkl_attempt_prepare(a);
-    bool said = rc != 0;
-    zkl_driver_lock(multi->client->driver);
-    if (!said && (rc = zkl_attempt_begin(a, NULL)) == 0) {
-        while ((rc = zkl_attempt_step(a, &next_ns)) == ZKL_GOES_ON)
-            zkl_attempt_wait(a, next_ns);
-        zkl_attempt_end(a, rc);
-    }
-    zkl_driver_unlock(multi->client->driver);
-    return zkl_attempt_finish(a, rc, said);
-}
-
 static int acquire(struct zkl_multi *multi, const struct zkl_wait *wait)
 {
-    struct zkl_attempt *a = zkl_attempt_new(multi, wait);
-    if (a)
-        return take(multi, a);
-    return zkl_count_failure(zkl_member_handle(zkl_multi_member_at(multi, 0)),
-                             zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire"));
+    struct zkl_attempt *a = zkl_multi_attempt_new(multi, wait);
+    if (!a)
+        return zkl_count_failure(zkl_member_handle(zkl_multi_member_at(multi, 0)),
+                                 zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire"));
+    int rc = zkl_multi_attempt_prepare(a);
+    bool said = rc != 0;
+    if (!said)
+        rc = zkl_attempt_run(a);
+    return zkl_multi_attempt_finish(a, rc, said);
 }
 
 int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A multi-lock, for the files that know its members: multi.c has its handle and its calls,
- * multi_acquire.c and multi_release.c have the steps, for threads and operations alike,
- * multi_async.c has the operations.
+ * multi_acquire.c and multi_release.c have what threads and operations do alike.
  *
  * Mutexes that are next to each other, a bundle, are in no local queue and ask for no retained
  * node: a try that meets one is busy immediately, and writes nothing. A member that is lost while
@@ -12,9 +11,7 @@
 #ifndef ZKL_API_MULTI_H
 #define ZKL_API_MULTI_H
 
-#include "permit_request.h"
-#include "core/bundle.h"
-#include "owner.h"
+#include "attempt.h"
 
 struct zkl_multi {
     struct zkl_client *client;
@@ -72,26 +69,14 @@ struct zkl_place *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
 
 /* --- multi_acquire.c ---------------------------------------------------- */
 
-/* One acquisition of all members. */
-struct zkl_attempt;
-
-/* As the owner, which does nothing else until the attempt is finished; without the mutex. NULL: no
- * memory. */
-struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wait *wait);
+/* One acquisition of all members, as the owner, which does nothing else until the attempt is
+ * finished; without the mutex. NULL: no memory. */
+struct zkl_attempt *zkl_multi_attempt_new(struct zkl_multi *multi, const struct zkl_wait *wait);
 /* Allocates what the acquisition needs. 0, or a failure in words: finish the attempt with it. */
-int zkl_attempt_prepare(struct zkl_attempt *a);
-/* With the mutex: once, then steps. op: is woken to take the next one; NULL: a thread waits with
- * zkl_attempt_wait. 0, ZKL_ENOMEM, ZKL_ESYSTEM: there is nothing to end. */
-int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op);
-/* ZKL_GOES_ON until next_ns at the latest, or the code. */
-int zkl_attempt_step(struct zkl_attempt *a, int64_t *next_ns);
-void zkl_attempt_wait(struct zkl_attempt *a, int64_t next_ns);
-/* Its step after this one says ZKL_ECANCELED, unless it is decided. */
-void zkl_attempt_cancel(struct zkl_attempt *a);
-void zkl_attempt_end(struct zkl_attempt *a, int rc);
-/* As the owner, without the mutex. said: the failure is in words already. Returns rc. The attempt
- * is freed, and all members are held, or none that was not held before. */
-int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said);
+int zkl_multi_attempt_prepare(struct zkl_attempt *attempt);
+/* said: the failure is in words already. Returns rc. The attempt is freed, and all members are
+ * held, or none that was not held before. */
+int zkl_multi_attempt_finish(struct zkl_attempt *attempt, int rc, bool said);
 
 /* --- multi_release.c ---------------------------------------------------- */
 

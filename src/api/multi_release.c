@@ -3,7 +3,7 @@
  * Releases a multi-lock. One transaction deletes what the owner releases for the last time, the
  * last path first, and the release ends when the server has answered for all of it. A member that
  * another lock call still holds is left once. multi.c calls this file for a thread and
- * multi_async.c for an operation, without any lock held except where a comment says so. */
+ * async.c for an operation, without any lock held except where a comment says so. */
 #include "multi.h"
 
 #include <stdlib.h>

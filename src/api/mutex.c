@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The public calls on a mutex, and on each half of a read-write lock: re-entry by the map of what
- * the owner holds (owner.c), the first acquisition and the last unlock by the hold (wait.c).
+ * the owner holds (owner.c), the first acquisition by an attempt
+ * (attempt.c), the last unlock by the place (wait.c).
  * semaphore_mutex.c takes over for a semaphore's mutex. Users and multi.c call this file, without
  * any lock held. */
 #include <stdlib.h>
 
 #include <assert.h>
 
+#include "attempt.h"
 #include "cached_reader.h"
 #include "counts.h"
 #include "driver/clock.h"
@@ -125,27 +127,6 @@ static int check_again(const struct zkl_hold *hold)
     return 0;
 }
 
-int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc)
-{
-    const char *path = place->lock_path->path;
-    if (rc == ZKL_EACCES)
-        return zkl_fail(rc,
-                        "%s: the ACL denies %s; a node that was created is removed when the "
-                        "session ends at the latest",
-                        path, place->detail);
-    if (rc == ZKL_EEXHAUSTED)
-        return zkl_fail(rc, "%s: it is blocked by %s", path, place->detail);
-    if (rc == ZKL_EFULL)
-        return zkl_place_fail_full(place);
-    if (zkl_error_is_answer(rc))
-        return zkl_place_fail_answer(place, rc, path);
-    if (rc == ZKL_ESYSTEM && place->detail[0])
-        return zkl_fail(rc,
-                        "%s: while %s; the client already watches as many nodes as it can restore",
-                        path, place->detail);
-    return zkl_fail_unserved(place->client, rc, path);
-}
-
 /* The calling thread has something at this path, but not through this handle. Only one case may
  * continue: the read lock under the write lock of the same thread. */
 static int check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other)
@@ -175,36 +156,26 @@ int zkl_mutex_check_owner(const struct zkl_mutex *mutex, struct zkl_hold **own,
     return *other ? check_other(mutex, *other) : 0;
 }
 
-/* With a node of its own. zkl_place_acquire counts the failure of a call that has waited; one that
- * has not is counted here. */
-static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
-                       const struct zkl_hold *under)
-{
-    struct zkl_mutex *mutex = hold->mutex;
-    struct zkl_place *place = zkl_place_new(mutex, under ? under->place : NULL);
-    if (!place)
-        return zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
-    place->may_cache = !under;
-    int rc = zkl_place_acquire(place, wait);
-    if (rc != 0) {
-        rc = zkl_mutex_fail_acquire(place, rc);
-        zkl_place_unref(place);
-        return rc;
-    }
-    hold->place = zkl_place_exchange(place);
-    zkl_cached_open(hold);
-    return 0;
-}
-
 /* What the handle has already is entered without a request. */
-static int acquire_first(struct zkl_hold *hold, const struct zkl_wait *wait,
-                         const struct zkl_hold *under)
+static bool has_already(struct zkl_hold *hold, const struct zkl_wait *wait,
+                        const struct zkl_hold *under)
 {
     if (!under && zkl_cached_enter(hold, wait))
-        return 0;
-    int shield = zkl_shield();
+        return true;
     hold->place = zkl_local_queue_take_idle(hold->mutex, wait);
-    int rc = hold->place ? 0 : acquire_new(hold, wait, under);
+    return hold->place;
+}
+
+/* With a node of its own. */
+static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
+                       const struct zkl_hold *under, struct zkl_grant *grant)
+{
+    struct zkl_attempt_of_one one;
+    int shield = zkl_shield();
+    int rc = zkl_attempt_of_mutex(&one, hold, under, wait);
+    if (rc == 0)
+        one.share.place->may_cache = !under;
+    rc = zkl_attempt_take_one(&one, hold->mutex, rc, grant, NULL);
     zkl_shield_end(shield);
     return rc;
 }
@@ -221,12 +192,8 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
         rc = zkl_hold_new(&own, mutex);
     if (rc != 0)
         return zkl_count_failure(mutex, rc);
-    if (!again)
-        rc = acquire_first(own, wait, under);
-    if (rc != 0) {
-        zkl_hold_free(own);
-        return rc;
-    }
+    if (!again && !has_already(own, wait, under))
+        return acquire_new(own, wait, under, grant);
     zkl_hold_enter(own);
     if (!again)
         zkl_owner_add(own);
@@ -425,10 +392,10 @@ int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms)
     if (good && !own.place)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
     if (good && own.shared)
-        return zkl_fail(
-            ZKL_EINVAL,
-            "%s: %s: a reader in a retained node has no lease of its own: acquire it with lease_ms",
-            call, mutex->lock_path->path);
+        return zkl_fail(ZKL_EINVAL,
+                        "%s: %s: a reader in a retained node has no lease of its own: acquire "
+                        "it with lease_ms",
+                        call, mutex->lock_path->path);
     rc = zkl_hold_extend(own.place, own.count, lease_ms, call);
     put_own(&own);
     return rc;

@@ -3,7 +3,7 @@
  * An operation: a call of async.h from its start to its callback. A thread begins it with the
  * client's mutex. It takes a step whenever it is woken or its next check is due, on whatever thread
  * releases the mutex then. When a step decides it, this file queues its callback for the thread
- * that runs callbacks. The client owns the operation until then. async.c and multi_async.c begin
+ * that runs callbacks. The client owns the operation until then. async.c begins
  * operations; place.c wakes them. */
 #include "op.h"
 

@@ -208,3 +208,44 @@ int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
         return zkl_place_fail_answer(place, rc, path);
     return zkl_fail_unserved(place->client, rc, path);
 }
+
+/* --- the one hold of a semaphore's mutex ---------------------------------- */
+
+struct zkl_place *zkl_semaphore_find(struct zkl_mutex *mutex)
+{
+    int shield = zkl_shield();
+    zkl_driver_lock(mutex->client->driver);
+    struct zkl_place *place = mutex->semaphore->place;
+    if (place)
+        atomic_fetch_add(&place->refs, 1);
+    zkl_driver_unlock(mutex->client->driver);
+    zkl_shield_end(shield);
+    return place;
+}
+
+/* Threads that have their permit and wait for the handle go on. */
+struct zkl_place *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_place *only)
+{
+    zkl_driver_lock(mutex->client->driver);
+    struct zkl_place *place = mutex->semaphore->place;
+    if (only && place != only)
+        place = NULL;
+    else
+        mutex->semaphore->place = NULL;
+    for (struct zkl_place *other = mutex->client->waiting; place && other;
+         other = other->wait_next) {
+        if (other->mutex == mutex)
+            zkl_place_wake(other);
+    }
+    zkl_driver_unlock(mutex->client->driver);
+    return place;
+}
+
+int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    struct zkl_place *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
+    if (!held)
+        return 0;
+    zkl_place_unref(held);
+    return zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", mutex->semaphore->path->path);
+}

@@ -28,9 +28,6 @@ struct zkl_permit_request {
 struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphore, size_t count);
 void zkl_permit_request_unref(struct zkl_permit_request *request); /* without the mutex */
 struct zkl_place *zkl_permit_request_place(const struct zkl_permit_request *request, size_t i);
-/* Acquire; the outcome, and any other reason to wake, comes to its places. 0 or a failure in words.
- * Each place of a success has a reference for the caller. Without the mutex. */
-int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct zkl_wait *wait);
 /* Note the failure with what the request knows of it; the code. */
 int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc);
 

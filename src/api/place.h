@@ -210,7 +210,7 @@ int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 /* 0, or the reason why this call, which releases the permit, is illegal: ZKL_EINVAL, ZKL_EFORK. */
 int zkl_permit_check_release(struct zkl_permit *permit, const char *call);
 
-/* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
+/* --- permit_request.c: a mutex handle whose hold is a permit -------------- */
 
 /* Take the place of all threads' hold, with its reference, if it is only that one (NULL: any);
  * NULL: it is not. */
@@ -282,8 +282,6 @@ bool zkl_acquisition_is_lost(const struct zkl_acquisition *a);
 /* All of them are held, and the window is proved: 0, ZKL_EACCES, or ZKL_ELOST. */
 int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms);
 
-/* It counts a failure, after which the handle may be freed. */
-int zkl_place_acquire(struct zkl_place *place, const struct zkl_wait *wait);
 /* Its contender starts: the core gets its reference, until ENDED. With the mutex. */
 void zkl_place_begin(struct zkl_place *place);
 /* When a call with this wait is over; of a try: how long it waits for a lost link. With the

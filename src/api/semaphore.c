@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "permit_request.h"
+#include "attempt.h"
 #include "counts.h"
 #include "error.h"
 #include "awaited_query.h"
@@ -167,15 +167,9 @@ static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct z
     int rc = zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
         return zkl_count_failure(&semaphore->base, rc);
-    struct zkl_permit_request *request = zkl_permit_request_new(semaphore, (size_t)count);
-    if (!request)
-        return zkl_count_failure(&semaphore->base,
-                                 zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
-    rc = zkl_permit_request_acquire(request, wait);
-    for (int i = 0; rc == 0 && i < count; i++)
-        permits[i] = (struct zkl_permit *)zkl_permit_request_place(request, (size_t)i);
-    zkl_permit_request_unref(request);
-    return rc;
+    struct zkl_attempt_of_one one;
+    rc = zkl_attempt_of_permits(&one, semaphore, count, wait);
+    return zkl_attempt_take_one(&one, &semaphore->base, rc, NULL, permits);
 }
 
 static int acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,

@@ -1,68 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The mutex that any thread may unlock: a semaphore with one permit, which belongs to the handle.
- * The handle has the one hold, with a reference. Calls take and store the hold under the client's
- * mutex. mutex.c, async.c, guard.c and the files of the multi-lock call this file for a mutex of
- * this kind. */
+ * The handle has the one hold, with a reference (permit_request.c). mutex.c calls this file, through
+ * the row of its kind. */
 #include <stdlib.h>
 
-#include "permit_request.h"
+#include "attempt.h"
 #include "counts.h"
 #include "error.h"
-
-/* --- the handle's one hold ---------------------------------------------- */
-
-struct zkl_place *zkl_semaphore_find(struct zkl_mutex *mutex)
-{
-    int shield = zkl_shield();
-    zkl_driver_lock(mutex->client->driver);
-    struct zkl_place *place = mutex->semaphore->place;
-    if (place)
-        atomic_fetch_add(&place->refs, 1);
-    zkl_driver_unlock(mutex->client->driver);
-    zkl_shield_end(shield);
-    return place;
-}
-
-/* Threads that have their permit and wait for the handle go on. */
-struct zkl_place *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_place *only)
-{
-    zkl_driver_lock(mutex->client->driver);
-    struct zkl_place *place = mutex->semaphore->place;
-    if (only && place != only)
-        place = NULL;
-    else
-        mutex->semaphore->place = NULL;
-    for (struct zkl_place *other = mutex->client->waiting; place && other;
-         other = other->wait_next) {
-        if (other->mutex == mutex)
-            zkl_place_wake(other);
-    }
-    zkl_driver_unlock(mutex->client->driver);
-    return place;
-}
-
-int zkl_semaphore_check_handle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
-{
-    struct zkl_place *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
-    if (!held)
-        return 0;
-    zkl_place_unref(held);
-    return zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", mutex->semaphore->path->path);
-}
 
 /* --- lock and unlock ---------------------------------------------------- */
 
 static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
-    struct zkl_permit_request *request = zkl_permit_request_new(mutex->semaphore, 1);
-    if (!request)
-        return zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->semaphore->path->path));
-    int rc = zkl_permit_request_acquire(request, wait); /* the handle has the hold already */
-    if (rc == 0)
-        zkl_mutex_fill_grant(grant, zkl_permit_request_place(request, 0), 1);
-    zkl_permit_request_unref(request);
-    return rc;
+    struct zkl_attempt_of_one one;
+    int rc = zkl_attempt_of_permits(&one, mutex->semaphore, 1, wait);
+    return zkl_attempt_take_one(&one, mutex, rc, grant, NULL);
 }
 
 static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)

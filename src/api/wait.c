@@ -650,34 +650,6 @@ void zkl_place_wait(struct zkl_place *place, int64_t until_ns)
     zkl_driver_wait(place->client->driver, &place->waker, until_ns);
 }
 
-int zkl_place_acquire(struct zkl_place *place, const struct zkl_wait *wait)
-{
-    struct zkl_driver *d = place->client->driver;
-    struct zkl_acquisition a;
-    int64_t next_ns;
-
-    zkl_driver_lock(d);
-    int rc = zkl_acquisition_begin(&a, place, wait);
-    bool begun = rc == 0;
-    if (begun) {
-        while ((rc = zkl_acquisition_step(&a, &next_ns)) == ZKL_GOES_ON)
-            zkl_driver_wait(d, &place->waker, next_ns);
-        zkl_acquisition_end(&a, rc);
-    }
-    if (rc != 0)
-        zkl_count_failed(place->mutex, rc);
-    if (begun) /* after a failure another thread may free the handle from here on */
-        zkl_acquisition_settle(&a, rc);
-    zkl_driver_unlock(d);
-    return rc;
-}
-
-int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct zkl_wait *wait)
-{
-    int rc = zkl_place_acquire(zkl_permit_request_place(request, 0), wait);
-    return rc == 0 ? 0 : zkl_permit_request_fail(request, rc);
-}
-
 /* 0, or what the core said. */
 static int give_back(struct zkl_place *place)
 {
