@@ -291,14 +291,13 @@ int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
         rc = check_acquire(owner, mutex, &ours, grant, fn);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     struct acquiring *a = new_of_one(mutex, mutex->lock_path->path, owner, fn, arg);
     rc = ZKL_ENOMEM;
     if (a) {
         a->grants = grant;
         rc = acquire_mutex(a, &ours, op);
     }
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -315,14 +314,13 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
         rc = zkl_semaphore_check_acquire(semaphore, count, &ours, permits, call, false);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     struct acquiring *a = new_of_one(&semaphore->base, semaphore->path->path, NULL, fn, arg);
     rc = ZKL_ENOMEM;
     if (a) {
         a->permits = permits;
         rc = start(a, want_some(a, semaphore, count, &ours), op);
     }
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -393,10 +391,8 @@ int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
         rc = zkl_cancel_check(ours.cancel, call);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
-    rc = acquire_as(owner, multi, &ours, grants, fn, arg, op);
-    zkl_shield_end(shield);
-    return rc;
+    ZKL_SHIELDED();
+    return acquire_as(owner, multi, &ours, grants, fn, arg, op);
 }
 
 /* --- release ------------------------------------------------------------ */
@@ -524,11 +520,10 @@ int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl
         rc = zkl_owner_check_idle(owner, call);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     struct zkl_owner *before = zkl_owner_use(owner);
     rc = unlock(mutex, fn, arg);
     zkl_owner_put_back(before);
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -540,11 +535,10 @@ int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *ar
                 : zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, permit ? "fn" : "permit");
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     struct releasing *r = NULL;
     rc = begin_releasing(place->client, fn, arg, &r);
     rc = rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", place->lock_path->path) : release(r, place);
-    zkl_shield_end(shield);
     return rc;
 }
 /* --- release of a multi-lock ------------------------------------------------ */
@@ -649,8 +643,6 @@ int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *multi, int
         rc = check_owner(fn, owner, call);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
-    rc = unlock_as(owner, multi, codes, fn, arg);
-    zkl_shield_end(shield);
-    return rc;
+    ZKL_SHIELDED();
+    return unlock_as(owner, multi, codes, fn, arg);
 }

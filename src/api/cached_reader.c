@@ -51,11 +51,10 @@ void zkl_cached_leave_gate(const struct zkl_mutex *mutex)
     struct zkl_driver *d = mutex->client->driver;
     if (!zkl_read_gate_leave(&cache->gate))
         return;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(d);
     zkl_read_cache_left(&d->core, zkl_clock_now(), cache);
     zkl_driver_unlock(d);
-    zkl_shield_end(shield);
 }
 
 int zkl_cached_leave(const struct zkl_hold *hold)
@@ -165,11 +164,10 @@ int zkl_rwlock_retain_readers(struct zkl_rwlock *rwlock, int64_t retain_ms)
     if (retain_ms < 0 || retain_ms > ZKL_RETAIN_MAX_MS)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: retain_ms is %lld, not 0 to %d", call,
                         (long long)retain_ms, ZKL_RETAIN_MAX_MS);
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(rwlock->read.client->driver);
     rwlock->cache.age_ns = retain_ms * MS;
     zkl_cached_close(&rwlock->read);
     zkl_driver_unlock(rwlock->read.client->driver);
-    zkl_shield_end(shield);
     return 0;
 }

@@ -42,9 +42,8 @@ static bool put(struct zkl_cancel *cancel)
 {
     if (atomic_fetch_sub(&cancel->refs, 1) > 1)
         return false;
-    int shield = zkl_shield(); /* close and write are cancellation points */
+    ZKL_SHIELDED(); /* close and write are cancellation points */
     close(cancel->fd);
-    zkl_shield_end(shield);
     return true;
 }
 
@@ -73,9 +72,8 @@ static void make_readable(const struct zkl_cancel *cancel)
 {
     if (cancel->fork_generation != zkl_fork_generation())
         return;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_event_set(cancel->fd);
-    zkl_shield_end(shield);
 }
 
 void zkl_cancel_set(struct zkl_cancel *cancel)

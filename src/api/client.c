@@ -327,8 +327,9 @@ static int fail_servers(int rc, const char *call, const char *servers)
                                           : "");
 }
 
-static int do_client_open(struct zkl_client **client, const struct zkl_client_options *theirs)
+int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *theirs)
 {
+    ZKL_SHIELDED();
     struct zkl_client_options ours, *options = &ours;
     if (!theirs)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: options is NULL");
@@ -369,14 +370,6 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
     return 0;
 }
 
-int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options)
-{
-    int shield = zkl_shield();
-    int rc = do_client_open(client, options);
-    zkl_shield_end(shield);
-    return rc;
-}
-
 int zkl_client_state_locked(const struct zkl_client *client)
 {
     static const int states[ZKL_SESSION_STATES] = {
@@ -391,8 +384,9 @@ int zkl_client_state_locked(const struct zkl_client *client)
     return states[client->driver->core.session.state];
 }
 
-static int do_client_state(struct zkl_client *client)
+int zkl_client_get_state(struct zkl_client *client)
 {
+    ZKL_SHIELDED();
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_client_get_state: client is NULL");
     int rc = zkl_client_check(client, false, "zkl_client_get_state");
@@ -404,14 +398,6 @@ static int do_client_state(struct zkl_client *client)
     return rc;
 }
 
-int zkl_client_get_state(struct zkl_client *client)
-{
-    int shield = zkl_shield();
-    int rc = do_client_state(client);
-    zkl_shield_end(shield);
-    return rc;
-}
-
 int64_t zkl_client_session_id(struct zkl_client *client)
 {
     static const char call[] = "zkl_client_session_id";
@@ -419,17 +405,17 @@ int64_t zkl_client_session_id(struct zkl_client *client)
         zkl_fail(ZKL_EINVAL, "%s: client is NULL", call);
     if (!client || zkl_client_check(client, true, call) != 0)
         return 0;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(client->driver);
     int64_t id = client->driver->core.session.id;
     zkl_driver_unlock(client->driver);
-    zkl_shield_end(shield);
     zkl_fail_none();
     return id;
 }
 
-static int do_client_server(struct zkl_client *client, char *buf, size_t size)
+int zkl_client_server(struct zkl_client *client, char *buf, size_t size)
 {
+    ZKL_SHIELDED();
     static const char call[] = "zkl_client_server";
     char server[ZKL_SERVER_TEXT_SIZE];
     if (!client || (!buf && size > 0))
@@ -441,14 +427,6 @@ static int do_client_server(struct zkl_client *client, char *buf, size_t size)
     bool linked = zkl_handle_server(client->driver->current, server);
     zkl_driver_unlock(client->driver);
     return linked ? snprintf(buf, size, "%s", server) : zkl_fail(ZKL_EDISCONNECTED, "%s", call);
-}
-
-int zkl_client_server(struct zkl_client *client, char *buf, size_t size)
-{
-    int shield = zkl_shield();
-    int rc = do_client_server(client, buf, size);
-    zkl_shield_end(shield);
-    return rc;
 }
 
 static int take_servers(struct zkl_client *client, const char *servers)
@@ -463,8 +441,9 @@ static int take_servers(struct zkl_client *client, const char *servers)
     return rc;
 }
 
-static int do_client_set_servers(struct zkl_client *client, const char *servers)
+int zkl_client_set_servers(struct zkl_client *client, const char *servers)
 {
+    ZKL_SHIELDED();
     static const char call[] = "zkl_client_set_servers";
     if (!client || !servers)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "servers" : "client");
@@ -482,14 +461,6 @@ static int do_client_set_servers(struct zkl_client *client, const char *servers)
     return rc == 0 ? 0 : fail_servers(rc, call, servers);
 }
 
-int zkl_client_set_servers(struct zkl_client *client, const char *servers)
-{
-    int shield = zkl_shield();
-    int rc = do_client_set_servers(client, servers);
-    zkl_shield_end(shield);
-    return rc;
-}
-
 /* --- close -------------------------------------------------------------- */
 
 static int check_close(struct zkl_client *client, const char *call)
@@ -500,8 +471,9 @@ static int check_close(struct zkl_client *client, const char *call)
     return rc;
 }
 
-static int do_client_close(struct zkl_client *client, int64_t timeout_ms)
+int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
 {
+    ZKL_SHIELDED();
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_client_close: client is NULL");
     if (zkl_check_ms(timeout_ms, "zkl_client_close") != 0)
@@ -514,14 +486,6 @@ static int do_client_close(struct zkl_client *client, int64_t timeout_ms)
     return 0;
 }
 
-int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
-{
-    int shield = zkl_shield();
-    int rc = do_client_close(client, timeout_ms);
-    zkl_shield_end(shield);
-    return rc;
-}
-
 static int finish_closing(struct zkl_op *op, int rc)
 {
     (void)op;
@@ -529,8 +493,9 @@ static int finish_closing(struct zkl_op *op, int rc)
                    : zkl_fail(rc, "zkl_client_close_async: no server confirmed the session's end");
 }
 
-static int do_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg)
+int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg)
 {
+    ZKL_SHIELDED();
     static const struct zkl_op_kind closing = {.finish = finish_closing, .closes = true};
     static const char call[] = "zkl_client_close_async";
     if (!client || !fn)
@@ -554,16 +519,9 @@ static int do_client_close_async(struct zkl_client *client, zkl_done_fn fn, void
     return zkl_fail(rc, "%s", call);
 }
 
-int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg)
+int zkl_client_free(struct zkl_client *client)
 {
-    int shield = zkl_shield();
-    int rc = do_client_close_async(client, fn, arg);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-static int do_client_free(struct zkl_client *client)
-{
+    ZKL_SHIELDED();
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_client_free: client is NULL");
     int rc = check_close(client, "zkl_client_free");
@@ -577,12 +535,4 @@ static int do_client_free(struct zkl_client *client)
     zkl_driver_drain(client->driver);
     zkl_client_unref(client);
     return 0;
-}
-
-int zkl_client_free(struct zkl_client *client)
-{
-    int shield = zkl_shield();
-    int rc = do_client_free(client);
-    zkl_shield_end(shield);
-    return rc;
 }

@@ -63,11 +63,10 @@ void zkl_count_failed(const struct zkl_mutex *mutex, int code)
 
 int zkl_count_failure(const struct zkl_mutex *mutex, int code)
 {
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(mutex->client->driver);
     zkl_count_failed(mutex, code);
     zkl_driver_unlock(mutex->client->driver);
-    zkl_shield_end(shield);
     return code;
 }
 

@@ -467,8 +467,6 @@ int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
     int rc = check(client, path, timeout_ms, inspection);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
-    rc = inspect(client, path, timeout_ms, inspection);
-    zkl_shield_end(shield);
-    return rc;
+    ZKL_SHIELDED();
+    return inspect(client, path, timeout_ms, inspection);
 }

@@ -151,13 +151,12 @@ struct zkl_place *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struc
     struct zkl_place *place = NULL;
     if (mutex->local_queue.retain_ns == 0 || wait->lease_ms > 0)
         return NULL;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(d);
     int64_t boot_ns = zkl_clock_boot_ns();
     if (is_proved(d, mutex, boot_ns))
         place = take_locked(d, mutex, boot_ns);
     zkl_driver_unlock(d);
-    zkl_shield_end(shield);
     return place;
 }
 

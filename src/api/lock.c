@@ -89,7 +89,7 @@ int zkl_lock_new(const struct zkl_lock_maker *maker, const void *out, struct zkl
                  const char *path, int permits, const void *options, void **handle)
 {
     struct zkl_mutex_options ours;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     int rc = maker->take(&ours, options, maker->call);
     if (rc == 0)
         rc = check_new(out, client, path, &ours, maker->call);
@@ -101,7 +101,6 @@ int zkl_lock_new(const struct zkl_lock_maker *maker, const void *out, struct zkl
         *handle = made;
     else
         free(made);
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -173,8 +172,9 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
     return rc;
 }
 
-static int do_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
+int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
 {
+    ZKL_SHIELDED();
     if (!mutex)
         return zkl_fail(ZKL_EINVAL, "zkl_mutex_set_callback: mutex is NULL");
     int rc = zkl_client_check(mutex->client, false, "zkl_mutex_set_callback");
@@ -191,14 +191,6 @@ static int do_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *
     }
     zkl_driver_unlock(d);
     return 0;
-}
-
-int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
-{
-    int shield = zkl_shield();
-    int rc = do_mutex_set_callback(mutex, fn, arg);
-    zkl_shield_end(shield);
-    return rc;
 }
 
 /* --- waits --------------------------------------------------------------- */
@@ -344,13 +336,13 @@ int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_
 int zkl_hold_read_state(const struct zkl_place *place, enum zkl_reason *reason)
 {
     enum zkl_reason none, *out = reason ? reason : &none;
-    int shield = zkl_shield(), state = 0;
+    ZKL_SHIELDED();
+    int state = 0;
     if (place) {
         zkl_driver_lock(place->client->driver);
         state = zkl_place_state_now(place, out);
         zkl_driver_unlock(place->client->driver);
     }
-    zkl_shield_end(shield);
     zkl_fail_none();
     return state;
 }
@@ -366,10 +358,9 @@ int zkl_hold_extend(struct zkl_place *place, int hold_count, int64_t lease_ms, c
 {
     if (lease_ms <= 0 || lease_ms > ZKL_TIMEOUT_MAX_MS)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)lease_ms);
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     int rc = zkl_place_renew(place, lease_ms);
     if (rc != 0)
         zkl_fail(rc, "%s: %d unlock(s) due", place->lock_path->path, hold_count);
-    zkl_shield_end(shield);
     return rc;
 }

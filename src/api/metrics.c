@@ -177,8 +177,9 @@ void zkl_snapshot_drop(struct zkl_client *client, struct zkl_snapshot *snapshot)
 
 /* --- the calls ---------------------------------------------------------- */
 
-static int do_client_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
+int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
 {
+    ZKL_SHIELDED();
     static const char call[] = "zkl_client_get_metrics";
     if (!client || !metrics)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "metrics" : "client");
@@ -193,14 +194,6 @@ static int do_client_metrics(struct zkl_client *client, struct zkl_client_metric
     zkl_driver_unlock(client->driver);
     zkl_sized_write(metrics, &ours, sizeof ours);
     return 0;
-}
-
-int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
-{
-    int shield = zkl_shield();
-    int rc = do_client_metrics(client, metrics);
-    zkl_shield_end(shield);
-    return rc;
 }
 
 /* The figures of all of a client's locks together, or of the path of one handle: path, or NULL. */
@@ -231,9 +224,8 @@ static int get_lock_metrics(struct zkl_client *client, const struct zkl_lock_pat
     if (rc != 0)
         return rc;
     struct zkl_lock_metrics ours = ZKL_LOCK_METRICS_INIT;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     rc = read_figures(client, path, &ours, call);
-    zkl_shield_end(shield);
     if (rc == 0)
         zkl_sized_write(metrics, &ours, sizeof ours);
     return rc;

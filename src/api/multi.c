@@ -115,9 +115,10 @@ static void look_at_members(struct zkl_multi *multi)
     }
 }
 
-static int do_multi_new(struct zkl_multi **multi, struct zkl_client *client,
-                        const struct zkl_member *members, size_t count)
+int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
+                  const struct zkl_member *members, size_t count)
 {
+    ZKL_SHIELDED();
     int rc = check_new(multi, client, members, count);
     if (rc != 0)
         return rc;
@@ -144,17 +145,9 @@ static int do_multi_new(struct zkl_multi **multi, struct zkl_client *client,
     return 0;
 }
 
-int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
-                  const struct zkl_member *members, size_t count)
+int zkl_multi_free(struct zkl_multi *multi)
 {
-    int shield = zkl_shield();
-    int rc = do_multi_new(multi, client, members, count);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-static int do_multi_free(struct zkl_multi *multi)
-{
+    ZKL_SHIELDED();
     if (!multi)
         return 0;
     int rc = zkl_client_check(multi->client, false, "zkl_multi_free");
@@ -165,14 +158,6 @@ static int do_multi_free(struct zkl_multi *multi)
     zkl_client_unref(multi->client);
     free(multi);
     return 0;
-}
-
-int zkl_multi_free(struct zkl_multi *multi)
-{
-    int shield = zkl_shield();
-    int rc = do_multi_free(multi);
-    zkl_shield_end(shield);
-    return rc;
 }
 
 /* --- acquire ------------------------------------------------------------ */
@@ -304,13 +289,12 @@ int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
         rc = zkl_multi_check_members(multi, &ours);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     struct zkl_cancel *cancel = zkl_cancel_ref(ours.cancel);
     rc = acquire(multi, &ours);
     if (rc == 0)
         zkl_multi_fill_grants(multi, grants);
     zkl_cancel_free(cancel);
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -371,11 +355,10 @@ int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
     int rc = zkl_multi_check_unlock(multi, "zkl_multi_unlock", true);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_unlocking_collect(&u, multi);
     zkl_unlocking_wait(&u);
     rc = zkl_unlocking_end(&u, codes);
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -516,13 +499,12 @@ int zkl_multi_hold_state(struct zkl_multi *multi, enum zkl_reason *reason)
     zkl_hold_no_reason(reason);
     if (check_held(multi, "zkl_multi_hold_state", &held) != 0)
         return 0;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     if (held) {
         zkl_driver_lock(multi->client->driver);
         state = worst_state(multi, held, &why);
         zkl_driver_unlock(multi->client->driver);
     }
-    zkl_shield_end(shield);
     if (reason)
         *reason = why;
     zkl_fail_none();

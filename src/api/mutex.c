@@ -92,8 +92,9 @@ static void free_mutex(struct zkl_mutex *mutex)
     free(mutex);
 }
 
-static int do_mutex_free(struct zkl_mutex *mutex)
+int zkl_mutex_free(struct zkl_mutex *mutex)
 {
+    ZKL_SHIELDED();
     if (!mutex)
         return 0;
     if (mutex->rwlock)
@@ -105,14 +106,6 @@ static int do_mutex_free(struct zkl_mutex *mutex)
         return rc;
     mutex->kind->free(mutex);
     return 0;
-}
-
-int zkl_mutex_free(struct zkl_mutex *mutex)
-{
-    int shield = zkl_shield();
-    int rc = do_mutex_free(mutex);
-    zkl_shield_end(shield);
-    return rc;
 }
 
 /* --- acquire ------------------------------------------------------------ */
@@ -171,12 +164,11 @@ static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
                        const struct zkl_hold *under, struct zkl_grant *grant)
 {
     struct zkl_attempt_of_one one;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     int rc = zkl_attempt_of_mutex(&one, hold, under, wait);
     if (rc == 0)
         one.share.place->may_cache = !under;
     rc = zkl_attempt_take_one(&one, hold->mutex, rc, grant, NULL);
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -256,10 +248,9 @@ int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns, struct zk
 
 static int release(struct zkl_place *place)
 {
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     int rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
     zkl_place_unref(place);
-    zkl_shield_end(shield);
     return rc;
 }
 

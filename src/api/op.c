@@ -237,8 +237,9 @@ void zkl_ops_closed(void *arg, bool confirmed)
 
 /* --- for the application ------------------------------------------------ */
 
-static int do_cancel(struct zkl_client *client, uint64_t id)
+int zkl_op_cancel(struct zkl_client *client, uint64_t id)
 {
+    ZKL_SHIELDED();
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_op_cancel: client is NULL");
     int rc = zkl_client_check(client, false, "zkl_op_cancel");
@@ -252,16 +253,9 @@ static int do_cancel(struct zkl_client *client, uint64_t id)
     return 0;
 }
 
-int zkl_op_cancel(struct zkl_client *client, uint64_t op)
+int zkl_client_event_fd(struct zkl_client *client)
 {
-    int shield = zkl_shield();
-    int rc = do_cancel(client, op);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-static int do_event_fd(struct zkl_client *client)
-{
+    ZKL_SHIELDED();
     static const char call[] = "zkl_client_event_fd";
     int fd = -1;
     if (!client)
@@ -277,16 +271,9 @@ static int do_event_fd(struct zkl_client *client)
     return rc == 0 ? fd : zkl_fail(rc, "%s", call);
 }
 
-int zkl_client_event_fd(struct zkl_client *client)
+int zkl_client_dispatch(struct zkl_client *client, int max)
 {
-    int shield = zkl_shield();
-    int rc = do_event_fd(client);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-static int do_dispatch(struct zkl_client *client, int max)
-{
+    ZKL_SHIELDED();
     static const char call[] = "zkl_client_dispatch";
     if (!client || max < 1)
         return zkl_fail(ZKL_EINVAL, client ? "%s: max is less than 1" : "%s: client is NULL", call);
@@ -302,13 +289,5 @@ static int do_dispatch(struct zkl_client *client, int max)
         zkl_fail(rc, "%s: this is a child that a callback forked", call);
     else if (rc < 0)
         zkl_fail(rc, "%s: another thread is running callbacks", call);
-    return rc;
-}
-
-int zkl_client_dispatch(struct zkl_client *client, int max)
-{
-    int shield = zkl_shield();
-    int rc = do_dispatch(client, max);
-    zkl_shield_end(shield);
     return rc;
 }

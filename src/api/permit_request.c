@@ -213,13 +213,12 @@ int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
 
 struct zkl_place *zkl_semaphore_find(struct zkl_mutex *mutex)
 {
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(mutex->client->driver);
     struct zkl_place *place = mutex->semaphore->place;
     if (place)
         atomic_fetch_add(&place->refs, 1);
     zkl_driver_unlock(mutex->client->driver);
-    zkl_shield_end(shield);
     return place;
 }
 

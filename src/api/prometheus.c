@@ -263,8 +263,9 @@ static void put_client(struct text *t, const char *client, const struct zkl_clie
 
 /* --- the call ----------------------------------------------------------- */
 
-static int do_prometheus(struct zkl_client *client, char *buf, size_t size)
+int zkl_metrics_prometheus(struct zkl_client *client, char *buf, size_t size)
 {
+    ZKL_SHIELDED();
     static const char call[] = "zkl_metrics_prometheus";
     struct text text = {buf, size, 0};
     struct zkl_snapshot snapshot;
@@ -280,12 +281,4 @@ static int do_prometheus(struct zkl_client *client, char *buf, size_t size)
     put_locks(&text, label, &snapshot);
     zkl_snapshot_drop(client, &snapshot);
     return (int)text.length;
-}
-
-int zkl_metrics_prometheus(struct zkl_client *client, char *buf, size_t size)
-{
-    int shield = zkl_shield();
-    int rc = do_prometheus(client, buf, size);
-    zkl_shield_end(shield);
-    return rc;
 }

@@ -178,11 +178,10 @@ int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, 
     if (rc != 0)
         return rc;
     a.deadline = zkl_clock_mono_ns() + timeout_ms * MS;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_client_ref(client);
     rc = delete_node(&a, (int64_t)czxid, a.deadline);
     zkl_client_unref(client);
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -290,12 +289,11 @@ int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zk
     rc = check(&a);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_client_ref(client);
     zkl_cancel_ref(a.cancel);
     rc = revoke(&a);
     zkl_cancel_free(a.cancel);
     zkl_client_unref(client);
-    zkl_shield_end(shield);
     return rc;
 }

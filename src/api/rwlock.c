@@ -42,8 +42,9 @@ int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const 
     return rc;
 }
 
-static int do_rwlock_free(struct zkl_rwlock *rwlock)
+int zkl_rwlock_free(struct zkl_rwlock *rwlock)
 {
+    ZKL_SHIELDED();
     if (!rwlock)
         return 0;
     struct zkl_mutex *const halves[] = {&rwlock->read, &rwlock->write};
@@ -54,14 +55,6 @@ static int do_rwlock_free(struct zkl_rwlock *rwlock)
     zkl_mutex_fini(&rwlock->write);
     free(rwlock);
     return 0;
-}
-
-int zkl_rwlock_free(struct zkl_rwlock *rwlock)
-{
-    int shield = zkl_shield();
-    int rc = do_rwlock_free(rwlock);
-    zkl_shield_end(shield);
-    return rc;
 }
 
 struct zkl_mutex *zkl_rwlock_reader(struct zkl_rwlock *rwlock)

@@ -87,8 +87,9 @@ int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *clien
     return rc;
 }
 
-static int do_free(struct zkl_semaphore *semaphore)
+int zkl_semaphore_free(struct zkl_semaphore *semaphore)
 {
+    ZKL_SHIELDED();
     if (!semaphore)
         return 0;
     struct zkl_mutex *base = &semaphore->base;
@@ -98,14 +99,6 @@ static int do_free(struct zkl_semaphore *semaphore)
     zkl_semaphore_fini(semaphore);
     free(semaphore);
     return 0;
-}
-
-int zkl_semaphore_free(struct zkl_semaphore *semaphore)
-{
-    int shield = zkl_shield();
-    int rc = do_free(semaphore);
-    zkl_shield_end(shield);
-    return rc;
 }
 
 int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg)
@@ -123,11 +116,10 @@ int zkl_semaphore_permits(struct zkl_semaphore *semaphore)
         return 0;
     struct zkl_client *client = semaphore->base.client;
     zkl_fail_none();
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(client->driver);
     int permits = semaphore->view.agreed ? semaphore->view.permits : 0;
     zkl_driver_unlock(client->driver);
-    zkl_shield_end(shield);
     return permits;
 }
 
@@ -178,10 +170,8 @@ static int acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_
     int rc = zkl_wait_check_over(wait, semaphore->path->path);
     if (rc != 0)
         return zkl_count_failure(&semaphore->base, rc);
-    int shield = zkl_shield();
-    rc = do_acquire(semaphore, count, wait, permits);
-    zkl_shield_end(shield);
-    return rc;
+    ZKL_SHIELDED();
+    return do_acquire(semaphore, count, wait, permits);
 }
 
 int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
@@ -305,11 +295,10 @@ int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
         rc = zkl_wait_check_over(&ours, semaphore->path->path);
     if (rc != 0)
         return rc;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     struct zkl_cancel *cancel = zkl_cancel_ref(ours.cancel);
     rc = do_set_permits(semaphore, permits, &ours);
     zkl_cancel_free(cancel);
-    zkl_shield_end(shield);
     return rc;
 }
 
@@ -343,10 +332,9 @@ int zkl_permit_release(struct zkl_permit *permit)
         return rc;
     if (zkl_driver_in_callback())
         return zkl_fail(ZKL_EINCALLBACK, "%s", place->lock_path->path);
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
     zkl_place_unref(place);
-    zkl_shield_end(shield);
     return rc;
 }
 

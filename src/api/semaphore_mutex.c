@@ -21,19 +21,17 @@ static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl
 static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
     int rc = zkl_wait_check_over(wait, mutex->semaphore->path->path);
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     if (rc == 0)
         rc = zkl_semaphore_check_handle(mutex, wait);
     rc = rc == 0 ? lock(mutex, wait, grant) : zkl_count_failure(mutex, rc);
-    zkl_shield_end(shield);
     return rc;
 }
 
 static int give_up(struct zkl_mutex *mutex, struct zkl_place **place)
 {
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     *place = zkl_semaphore_take(mutex, NULL);
-    zkl_shield_end(shield);
     return *place ? 0 : zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
 }
 

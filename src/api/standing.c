@@ -94,11 +94,10 @@ static int count_waiting(const struct zkl_mutex *mutex, struct zkl_standing *sta
 {
     if (check(mutex->client, standing, call) != 0)
         return 0;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(mutex->client->driver);
     int count = look(mutex->client, &(struct wanted){.mutex = mutex}, standing);
     zkl_driver_unlock(mutex->client->driver);
-    zkl_shield_end(shield);
     zkl_fail_none();
     return count;
 }
@@ -132,11 +131,10 @@ int zkl_op_waiting(struct zkl_client *client, uint64_t op, struct zkl_standing *
         zkl_fail(ZKL_EINVAL, "%s: client is NULL", call);
     if (!client || check(client, standing, call) != 0)
         return 0;
-    int shield = zkl_shield();
+    ZKL_SHIELDED();
     zkl_driver_lock(client->driver);
     bool is_waiting = look_at_op(client, op, standing);
     zkl_driver_unlock(client->driver);
-    zkl_shield_end(shield);
     zkl_fail_none();
     return is_waiting;
 }

@@ -198,9 +198,10 @@ bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner);
 /* Make an eventfd readable, and not readable any more. */
 void zkl_event_set(int fd);
 void zkl_event_clear(int fd);
-/* No pthread cancellation until zkl_shield_end(what it returned). */
+/* No pthread cancellation of the calling thread until the block is left that this stands in. */
+#define ZKL_SHIELDED() __attribute__((cleanup(zkl_shield_end))) int zkl_shield_state = zkl_shield()
 int zkl_shield(void);
-void zkl_shield_end(int state);
+void zkl_shield_end(const int *state);
 
 /* Generation of this process: changes in a forked child, once it is watched. */
 void zkl_fork_watch(void);

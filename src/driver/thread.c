@@ -57,7 +57,7 @@ int zkl_shield(void)
     return state;
 }
 
-void zkl_shield_end(int state)
+void zkl_shield_end(const int *state)
 {
-    pthread_setcancelstate(state, NULL);
+    pthread_setcancelstate(*state, NULL);
 }
