@@ -181,14 +181,19 @@ int zkl_attempt_fail(const struct zkl_attempt *a, int rc)
                           : zkl_mutex_fail_acquire(share->place, rc);
 }
 
-static void drop_share(struct zkl_share *share)
+/* The owner's map finds a hold by its handle's path. */
+static void drop_hold(struct zkl_share *share)
 {
-    if (share->place)
-        zkl_place_unref(share->place);
     if (share->comes)
         zkl_owner_remove(share->own);
     if (share->own && !share->own->place)
         zkl_hold_free(share->own);
+}
+
+static void drop_share(struct zkl_share *share)
+{
+    if (share->place)
+        zkl_place_unref(share->place);
     if (share->request)
         zkl_permit_request_unref(share->request);
 }
@@ -196,10 +201,12 @@ static void drop_share(struct zkl_share *share)
 void zkl_attempt_drop(struct zkl_attempt *a, int rc)
 {
     struct zkl_driver *d = a->client->driver;
+    for (size_t i = 0; i < a->share_count; i++)
+        drop_hold(&a->shares[i]);
     zkl_driver_lock(d);
     for (size_t i = 0; i < a->begun; i++)
         zkl_acquisition_settle(&a->parts[i], rc);
-    zkl_driver_unlock(d);
+    zkl_driver_unlock(d); /* the handles may be freed from here on */
     for (size_t i = 0; i < a->share_count; i++)
         drop_share(&a->shares[i]);
 }

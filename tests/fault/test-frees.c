@@ -6,6 +6,8 @@
 #include <malloc.h>
 #include <stdio.h>
 
+#include <zklock/async.h>
+
 #include "api/client.h"
 
 enum { OFF, ARMED, FREED };
@@ -149,6 +151,60 @@ static void a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed(void **st
     check_ok(zkl_client_free(other));
 }
 
+/* On the thread that runs callbacks. */
+static void watch_thread(int rc, void *arg)
+{
+    is_watched = true;
+    *(atomic_int *)arg = rc == 0 ? 1 : -1;
+}
+
+static void end_watch(int rc, void *arg)
+{
+    is_watched = false;
+    *(atomic_int *)arg = rc;
+}
+
+/* Goal: an operation that fails has left its owner before its mutex may be freed: the owner finds its holds by theirs.
+ * Method: as above, on the thread of the callback. Seen red: use of the freed mutex, where the hold left it last. */
+static void a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed(void **state)
+{
+    static const char path[] = "/frees/op";
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *rival = fault_mutex(other, path), *mutex = fault_mutex(client, path);
+    struct zkl_mutex *free_one = fault_mutex(client, "/frees/free");
+    struct zkl_owner *owner;
+    atomic_int watching = 0, ended = 0;
+    uint64_t op;
+
+    (void)state;
+    check_ok(zkl_owner_new(&owner));
+    check_ok(zkl_mutex_lock(rival));
+    check_ok(zkl_mutex_acquire_async(owner, free_one, NULL, NULL, watch_thread, &watching, NULL));
+    check_wait(watching != 0, WAIT_MS);
+    check_num(watching, ==, 1);
+    watch(client, mutex, free_mutex);
+    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, end_watch, &ended, &op));
+    check_wait(waits(client), WAIT_MS);
+    watched.state = ARMED;
+    check_ok(zkl_op_cancel(client, op));
+    check_wait(watched.state == FREED, WAIT_MS);
+    check_num(watched.canceled, ==, 1);
+    watched.state = OFF;
+    check_wait(ended != 0, WAIT_MS);
+    check_num(ended, ==, ZKL_ECANCELED);
+
+    struct zkl_owner *before = zkl_owner_use(owner);
+    check_ok(zkl_mutex_unlock(free_one));
+    zkl_owner_use(before);
+    check_ok(zkl_owner_free(owner));
+    check_ok(zkl_mutex_free(free_one));
+    check_ok(zkl_mutex_unlock(rival));
+    check_ok(zkl_mutex_free(rival));
+    check_ok(zkl_client_free(client));
+    check_ok(zkl_client_free(other));
+}
+
 static void take_permit(struct zkl_semaphore **rival, struct zkl_client *client, const char *path,
                         struct zkl_permit **permit)
 {
@@ -286,6 +342,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed),
+        cmocka_unit_test(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed),
         cmocka_unit_test(a_failed_call_for_permits_is_counted_before_they_may_be_freed),
         cmocka_unit_test(a_semaphore_is_in_use_while_its_permits_are_set),
         cmocka_unit_test(a_multi_lock_is_in_use_while_a_failed_call_clears_up),
