@@ -231,7 +231,7 @@ static void undo(struct acquiring *a, int rc)
         zkl_hold_leave(a->one.share.own);
         zkl_place_unref(a->again);
     }
-    if (a->mutex)
+    if (a->mutex && a->op.rc == 0) /* a failure that was known is counted */
         zkl_count_failure(a->mutex, rc);
 }
 
