@@ -249,9 +249,9 @@ void zkl_local_queue_retire(struct zkl_mutex *mutex);
 int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
 void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
-/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its place is
- * woken. It is of one place; of a request for permits, or a bundle that is made in one transaction,
- * of all their places: place is the first one, whose request or bundle is set. */
+/* A part of an attempt (attempt.h): of one place; of a request for permits, or a bundle that is made
+ * in one transaction, of all their places: place is the first one, whose request or bundle is
+ * set. */
 struct zkl_acquisition {
     struct zkl_place *place;
     struct zkl_bundle *bundle; /* or NULL */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One acquisition in steps: begun, decided by its place's notifications, proved, canceled or timed
- * out, backed out. A thread takes the steps in a loop, here; operations and multi-locks take them
- * one by one. This is the only file in which a lock call blocks a thread. The steps run with the
- * client's mutex. A thread that blocks sleeps on its place's condition variable, or, with a cancel
- * object, on descriptors. */
+ * One part of an attempt in steps: begun, decided by its place's notifications, proved, canceled or
+ * timed out, backed out; and releases, of one place or several. attempt.c takes the steps. This is
+ * the only file in which a lock call blocks a thread. The steps run with the client's mutex. A
+ * thread that blocks sleeps on its place's condition variable, or, with a cancel object, on
+ * descriptors. */
 #include <stdio.h>
 
 #include <assert.h>
