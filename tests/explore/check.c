@@ -64,7 +64,7 @@ void check_hold(const struct client *c, const struct zkl_contender_machine *m)
     path_of(m, path, sizeof path);
     for (size_t i = 0; c->current && i < fake->node_count; i++) {
         const struct fake_node *node = &fake->nodes[i];
-        if (node->dzxid != 0 && node->dzxid <= c->current->told && strcmp(node->path, path) == 0)
+        if (fake_has_told(c->current, node) && strcmp(node->path, path) == 0)
             wrong("a lock is granted on a node that is gone");
     }
 }

@@ -731,6 +731,7 @@ static void ensemble(const struct fake *fake)
         raw(d.absolute ? n->counter : 0); /* all that come are larger */
         raw(n->version);
         raw(n->denied);
+        raw(n->is_told);
         name(n->text);
         int changes = 0;
         int64_t pzxid = 0;

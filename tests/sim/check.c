@@ -83,7 +83,7 @@ void check_hold(const struct proc *p, const struct zkl_contender_machine *m)
     path_of(m, path, sizeof path);
     for (size_t i = 0; p->current && i < fake->node_count; i++) {
         const struct fake_node *node = &fake->nodes[i];
-        if (node->dzxid != 0 && node->dzxid <= p->current->told && strcmp(node->path, path) == 0)
+        if (fake_has_told(p->current, node) && strcmp(node->path, path) == 0)
             wrong("a lock is granted on a node that is gone");
     }
 }

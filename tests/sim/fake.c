@@ -1568,6 +1568,24 @@ static bool comes_after_an_answer(struct fake_handle *h)
     return late && h->in.first->type == FAKE_FIRED;
 }
 
+static void tell(struct fake_handle *h, const struct fake_message *message)
+{
+    if (message->zxid > h->told)
+        h->told = message->zxid;
+    bool says_so = message->type == FAKE_FIRED && message->fired == ZKL_FIRED_DELETED;
+    for (size_t i = 0; says_so && i < h->fake->node_count; i++) {
+        struct fake_node *node = &h->fake->nodes[i];
+        bool is_gone = node->dzxid != 0 && node->owner == h->session;
+        node->is_told |= is_gone && strcmp(node->path, message->path) == 0;
+    }
+}
+
+bool fake_has_told(const struct fake_handle *h, const struct fake_node *node)
+{
+    return node->dzxid != 0 &&
+           (node->is_told || (node->dzxid <= h->told && node->dzxid <= h->view));
+}
+
 struct fake_message *fake_next(struct fake_handle *h)
 {
     if (h->in.first && h->fake->rules.broken)
@@ -1578,7 +1596,6 @@ struct fake_message *fake_next(struct fake_handle *h)
     if (!message)
         return NULL;
     receive(h, message);
-    if (message->zxid > h->told)
-        h->told = message->zxid;
+    tell(h, message);
     return message;
 }

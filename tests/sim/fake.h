@@ -64,6 +64,7 @@ struct fake_node {
     int32_t version;      /* of that */
     int64_t shown_czxid;  /* the czxid in answers */
     bool denied;          /* to its owner's heartbeats: its ACL was replaced */
+    bool is_told;         /* its owner has the event of its deletion */
 };
 
 struct fake_change {
@@ -227,6 +228,10 @@ void fake_connect(struct fake_handle *h, bool succeeds);
 /* libzookeeper has read everything that came so far, and its completion thread delivers it later:
  * no break loses it. */
 void fake_receive(struct fake_handle *h);
+/* Its messages say that the node is gone: the event, or whatever is newer from a server that knows.
+ * An event about another node says nothing: its zxid moves none, and the next server may be
+ * behind it. */
+bool fake_has_told(const struct fake_handle *h, const struct fake_node *node);
 /* The next message that libzookeeper's completion thread delivers; NULL: none. The caller frees
  * it. */
 struct fake_message *fake_next(struct fake_handle *h);
