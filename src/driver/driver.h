@@ -199,7 +199,8 @@ bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner);
 void zkl_event_set(int fd);
 void zkl_event_clear(int fd);
 /* No pthread cancellation of the calling thread until the block is left that this stands in. */
-#define ZKL_SHIELDED() __attribute__((cleanup(zkl_shield_end))) int zkl_shield_state = zkl_shield()
+#define ZKL_SHIELDED()                                                                             \
+    __attribute__((cleanup(zkl_shield_end), unused)) int zkl_shield_state = zkl_shield()
 int zkl_shield(void);
 void zkl_shield_end(const int *state);
 
