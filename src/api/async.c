@@ -538,9 +538,9 @@ int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *ar
     ZKL_SHIELDED();
     struct releasing *r = NULL;
     rc = begin_releasing(place->client, fn, arg, &r);
-    rc = rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", place->lock_path->path) : release(r, place);
-    return rc;
+    return rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", place->lock_path->path) : release(r, place);
 }
+
 /* --- release of a multi-lock ------------------------------------------------ */
 
 struct unlocking {

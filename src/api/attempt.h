@@ -30,7 +30,7 @@ struct zkl_attempt {
 };
 
 struct zkl_attempt_of_one {
-    struct zkl_attempt attempt; /* first */
+    struct zkl_attempt attempt;
     struct zkl_share share;
     struct zkl_acquisition part;
 };

@@ -55,17 +55,12 @@ void zkl_counts_fold(struct zkl_lock_metrics *into, const struct zkl_lock_metric
 
 /* --- what --------------------------------------------------------------- */
 
-void zkl_count_failed(const struct zkl_mutex *mutex, int code)
-{
-    if (code != ZKL_EINVAL && code != ZKL_EFORK) /* the caller's mistake, seen late */
-        counts_of(mutex)->failures[-code]++;
-}
-
 int zkl_count_failure(const struct zkl_mutex *mutex, int code)
 {
     ZKL_SHIELDED();
     zkl_driver_lock(mutex->client->driver);
-    zkl_count_failed(mutex, code);
+    if (code != ZKL_EINVAL && code != ZKL_EFORK) /* the caller's mistake, seen late */
+        counts_of(mutex)->failures[-code]++;
     zkl_driver_unlock(mutex->client->driver);
     return code;
 }

@@ -17,8 +17,6 @@ void zkl_counts_fold(struct zkl_lock_metrics *into, const struct zkl_lock_metric
 
 /* An acquire call ends with this code, and nothing is acquired; the code. Without the mutex. */
 int zkl_count_failure(const struct zkl_mutex *mutex, int code);
-/* The same with the mutex. */
-void zkl_count_failed(const struct zkl_mutex *mutex, int code);
 
 /* The life of a hold; with the mutex. */
 void zkl_count_acquired(struct zkl_place *place);

@@ -358,8 +358,7 @@ int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
     ZKL_SHIELDED();
     zkl_unlocking_collect(&u, multi);
     zkl_unlocking_wait(&u);
-    rc = zkl_unlocking_end(&u, codes);
-    return rc;
+    return zkl_unlocking_end(&u, codes);
 }
 
 /* The nth hold of a member that the thread has; NULL: it has no more. With the mutex. */

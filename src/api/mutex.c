@@ -168,8 +168,7 @@ static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
     int rc = zkl_attempt_of_mutex(&one, hold, under, wait);
     if (rc == 0)
         one.share.place->may_cache = !under;
-    rc = zkl_attempt_take_one(&one, hold->mutex, rc, grant, NULL);
-    return rc;
+    return zkl_attempt_take_one(&one, hold->mutex, rc, grant, NULL);
 }
 
 static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,

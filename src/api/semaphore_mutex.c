@@ -24,8 +24,7 @@ static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct 
     ZKL_SHIELDED();
     if (rc == 0)
         rc = zkl_semaphore_check_handle(mutex, wait);
-    rc = rc == 0 ? lock(mutex, wait, grant) : zkl_count_failure(mutex, rc);
-    return rc;
+    return rc == 0 ? lock(mutex, wait, grant) : zkl_count_failure(mutex, rc);
 }
 
 static int give_up(struct zkl_mutex *mutex, struct zkl_place **place)

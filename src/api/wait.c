@@ -656,7 +656,7 @@ static int give_back(struct zkl_place *place)
     if (!zkl_place_begin_release(place))
         return 0;
     while (place->phase == ZKL_PHASE_GRANTED)
-        zkl_driver_wait(place->client->driver, &place->waker, ZKL_NO_DEADLINE);
+        zkl_place_wait(place, ZKL_NO_DEADLINE);
     return place->code;
 }
 
