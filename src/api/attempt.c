@@ -52,9 +52,8 @@ int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op)
 {
     struct zkl_wait each = a->wait;
     int rc = 0;
-    a->deadline = zkl_wait_bound(a->client, &a->wait);
     if (a->count > 1) {
-        each.deadline_ns = a->deadline;
+        each.deadline_ns = a->deadline = zkl_wait_bound(a->client, &a->wait);
         each.lease_ms = 0; /* it begins when all are held */
     }
     for (size_t i = 0; rc == 0 && i < a->count; i++) {

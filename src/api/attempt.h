@@ -18,7 +18,7 @@ struct zkl_share {
 struct zkl_attempt {
     struct zkl_client *client;
     struct zkl_wait wait;
-    int64_t deadline; /* of all parts */
+    int64_t deadline; /* of all parts, where there are several */
     size_t share_count;
     size_t culprit;      /* the share that a failure is about; their number: none in particular */
     size_t count, begun; /* of parts; all of them, or none */
