@@ -20,6 +20,12 @@ int64_t soon_ns(struct player *p)
     return zkl_now_ns() + soon_ms(p) * NS_MS;
 }
 
+/* Always while all that there is is played once: no call is left to chance. */
+static bool sometimes(struct player *p, int percent)
+{
+    return p->patient || chance(&p->chance, percent);
+}
+
 /* For a while that others can use. */
 void linger(struct player *p)
 {
@@ -58,7 +64,7 @@ void ask_about(struct player *p, struct station *s, struct zkl_mutex *mutex)
     CALL(p, zkl_mutex_free(mutex), MAY(ZKL_EBUSY) | MAY(ZKL_EINVAL));
     CALL(p, zkl_mutex_get_metrics(mutex, &m), MAY_0 | MAY(ZKL_EINVAL));
     CALL(p, zkl_mutex_set_callback(s->seats[7].mutex, NULL, NULL), MAY_0);
-    if (chance(&p->chance, 30))
+    if (sometimes(p, 30))
         CALL(p, zkl_mutex_renew(mutex, chance_between(&p->chance, 1, 10000)),
              MAY_0 | MAY(ZKL_ELOST) | MAY(ZKL_EINVAL)); /* of a reader beside others */
 }
@@ -77,7 +83,7 @@ void ask_permit(struct player *p, struct zkl_permit *permit)
     CALL(p, zkl_permit_revoke_requested(permit), MAY_0 | MAY_COUNT);
     CALL(p, zkl_guard_permit_path(permit, 1, NULL, &guard), MAY_0 | MAY(ZKL_ELOST));
     CALL(p, zkl_guard_permit(&guard, permit, 1, NULL, &op), MAY_0 | MAY(ZKL_ELOST));
-    if (p->patient || chance(&p->chance, 30))
+    if (sometimes(p, 30))
         CALL(p, zkl_permit_renew(permit, chance_between(&p->chance, 1, 10000)),
              MAY_0 | MAY(ZKL_ELOST));
 }
@@ -225,9 +231,9 @@ static void hold(struct player *p, struct station *s, struct seat *seat)
     world->granted++;
     size_t visit = visit_enter(seat->at, seat->reads, zkl_mutex_token(seat->mutex));
     linger(p);
-    if (p->patient || chance(&p->chance, 30))
+    if (sometimes(p, 30))
         ask_about(p, s, seat->mutex);
-    if (p->patient || chance(&p->chance, 30))
+    if (sometimes(p, 30))
         enter_again(p, seat);
     if (seat->at == AT_BROKEN && chance(&p->chance, 50))
         net_nap_ms(chance_between(&p->chance, 5, 50));
@@ -293,7 +299,7 @@ void act_halves(struct player *p, struct station *s, int variant)
 {
     struct seat *seat = &s->seats[11 + variant % 2];
 
-    if (chance_between(&p->chance, 0, 20) == 0)
+    if (sometimes(p, 5))
         CALL(p, zkl_rwlock_retain_readers(s->rwlock, chance_between(&p->chance, 0, 200)),
              MAY_0 | MAY(ZKL_ECLOSED));
     if (variant >= 2)
@@ -344,9 +350,7 @@ void act_permits(struct player *p, struct station *s, int variant)
     }
     wait.deadline_ns = soon_ns(p);
     wait.flags = !p->patient && chance(&p->chance, 20) ? ZKL_WAIT_TRY : 0;
-    wait.lease_ms = p->patient || chance(&p->chance, 70)
-                        ? 0
-                        : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
+    wait.lease_ms = sometimes(p, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
     if (CALL(p, zkl_semaphore_acquire(semaphore, count, &wait, permits),
              MAY_WAIT | MAY_TRY | (at == AT_MANY ? MAY(ZKL_EMISMATCH) : 0)) != 0)
         return;

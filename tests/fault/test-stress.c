@@ -59,6 +59,8 @@ static void play(struct player *p, const struct act *act, int variant)
 {
     struct station *s = station_take(p);
 
+    for (; s == NULL && p->patient && !world->stop; s = station_take(p))
+        net_nap_ms(1); /* it is made anew when the last of its users leaves it */
     if (s == NULL) {
         net_nap_ms(1);
         return;
