@@ -2,8 +2,8 @@
  *
  * Queries to the server by a thread that waits for the answers: the core's queries, with a deadline
  * and a cancel object. This file owns the contents of the answers until they are cleared. It begins
- * and withdraws queries with the client's mutex, and their answers arrive with it. inspect.c and
- * revoke.c call it, and wait.c, which blocks. */
+ * and withdraws queries with the client's mutex, and their answers arrive with it. inspect.c,
+ * revoke.c and errand.c call it, and wait.c, which blocks. */
 #include "awaited_query.h"
 
 #include <stdlib.h>
@@ -24,7 +24,8 @@ static bool copy_data(struct zkl_awaited_query *q, const struct zkl_reply *reply
 {
     if (!reply->data)
         return true;
-    size_t kept = reply->data_size < ZKL_ANSWER_DATA_MAX ? reply->data_size : ZKL_ANSWER_DATA_MAX;
+    size_t max = q->data_max > 0 ? q->data_max : ZKL_ANSWER_DATA_MAX;
+    size_t kept = reply->data_size < max ? reply->data_size : max;
     q->data = malloc(kept + 1);
     if (!q->data)
         return false;
@@ -56,8 +57,11 @@ static void keep(struct zkl_awaited_query *q, const struct zkl_reply *reply)
     q->czxid = reply->czxid;
     q->session = reply->node_session;
     q->ctime_ms = reply->ctime_ms;
+    q->mtime_ms = reply->mtime_ms;
     q->version = reply->version;
+    q->cversion = reply->cversion;
     q->node_children = reply->node_children;
+    q->failed_check = reply->failed_check;
     if (reply->answer == ZKL_ANSWER_NOMEM || !copy_data(q, reply) || !copy_children(q, reply))
         q->code = ZKL_ENOMEM;
     else if (reply->answer == ZKL_ANSWER_FULL)
@@ -72,7 +76,7 @@ void zkl_awaited_query_clear(struct zkl_awaited_query *queries, size_t count)
             free(q->children[--q->child_count]);
         free(q->children);
         free(q->data);
-        *q = (struct zkl_awaited_query){.query = q->query};
+        *q = (struct zkl_awaited_query){.query = q->query, .data_max = q->data_max};
     }
 }
 

@@ -17,6 +17,7 @@ struct zkl_query_wait;
 
 struct zkl_awaited_query {
     struct zkl_query query; /* first */
+    size_t data_max;        /* of the data so many bytes are kept; 0: ZKL_ANSWER_DATA_MAX */
 
     struct zkl_query_wait *query_wait; /* the wait for it; NULL: answered, or given up */
     int code; /* not 0: there is no answer: ZKL_ECLOSED, ZKL_EAUTH, ZKL_ENOMEM */
@@ -26,10 +27,11 @@ struct zkl_awaited_query {
     int number; /* ZooKeeper's name for it */
     int64_t czxid;
     int64_t session;
-    int64_t ctime_ms;
-    int32_t version;
+    int64_t ctime_ms, mtime_ms;
+    int32_t version, cversion;
     int32_t node_children;
-    char *data;       /* at most ZKL_ANSWER_DATA_MAX bytes of it, then a NUL; NULL: none */
+    size_t failed_check;
+    char *data;       /* at most data_max bytes of it, then a NUL; NULL: none */
     size_t data_size; /* all of it */
     char **children;
     size_t child_count;

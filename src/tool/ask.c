@@ -19,7 +19,7 @@ void ask(struct asker *asker, struct zkl_errand *errands, size_t count)
 {
     int64_t deadline_ns = asker->deadline_ns ? asker->deadline_ns : zkl_now_ns() + ASK_MS * MS_NS;
     if (!asker->waits_no_more &&
-        zkl_errands(asker->client, errands, count, deadline_ns, asker->stop) == 0)
+        zkl_errands(asker->client, errands, count, deadline_ns, asker->cancel) == 0)
         return;
     asker->waits_no_more = asker->deadline_ns == 0;
     for (size_t i = 0; i < count; i++)

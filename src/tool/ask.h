@@ -10,13 +10,12 @@
 
 #include "api/errand.h"
 
-/* LOST: no answer, also by the deadline, or as stop (a descriptor, or -1) became readable. Without a
- * deadline each call has ASK_MS, until one has waited that long in vain: then all others are LOST
- * immediately. */
+/* LOST: no answer, also by the deadline, or as cancel was set. Without a deadline each call has
+ * ASK_MS, until one has waited that long in vain: then all others are LOST immediately. */
 struct asker {
     struct zkl_client *client;
-    int64_t deadline_ns; /* 0: none */
-    int stop;
+    int64_t deadline_ns;       /* 0: none */
+    struct zkl_cancel *cancel; /* NULL: none */
     bool waits_no_more;
 };
 enum { ASK_MS = 10000 };

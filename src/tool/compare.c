@@ -151,7 +151,7 @@ static void tell(const struct comparison *c, const struct server *server, const 
 static void judge(const struct comparison *c, struct server *server, const struct node *node)
 {
     char text[SERVER_NAME_SIZE + 64];
-    struct asker asker = {.client = server->client, .stop = -1};
+    struct asker asker = {.client = server->client};
     if (server->code != 0 || server->told > TOLD_MAX)
         return;
     enum ask_judgement judged = ask_judge(&asker, node->entry->node_path);

@@ -410,7 +410,7 @@ static int run(int argc, char **argv)
     int rc = args_parse_one(&args, argc, argv, "one PATH", &d.path);
     if (rc == 0)
         rc = tool_connect(&d.client, &d.settings, CONNECT_MS, NULL);
-    d.asker = (struct asker){.client = d.client, .stop = -1};
+    d.asker = (struct asker){.client = d.client};
     if (rc == 0)
         rc = compare_open(&d.compare, &d.settings);
     if (rc == 0)

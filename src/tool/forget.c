@@ -37,7 +37,7 @@ static int take(void *arg, int code, const char *value)
 /* A mutex judges the path. */
 static int forget(struct zkl_client *client, const char *path)
 {
-    struct asker asker = {.client = client, .stop = -1};
+    struct asker asker = {.client = client};
     struct zkl_mutex *mutex = NULL;
     int code = zkl_mutex_new(&mutex, client, path, NULL);
     zkl_mutex_free(mutex);

@@ -218,19 +218,13 @@ static void describe(struct record *r)
     last_run_write(&r->run, r->text);
 }
 
-static bool is_stopped(const struct record *r)
-{
-    struct pollfd stop = {.fd = r->stop, .events = POLLIN};
-    return poll(&stop, 1, 0) > 0;
-}
-
 static int begin(struct record *r)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(r->claim);
-    struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = r->stop};
+    struct asker asker = {.client = r->claim->client, .deadline_ns = until, .cancel = r->cancel};
     int rc;
     /* Look for a beginning that may have been recorded as long as the lock can last. */
-    while ((rc = try_begin(r, &asker)) == AGAIN && !is_stopped(r)) {
+    while ((rc = try_begin(r, &asker)) == AGAIN && !zkl_cancel_is_set(r->cancel)) {
         if (atomic_load(&r->claim->lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
         if (zkl_now_ns() >= until)
@@ -238,7 +232,7 @@ static int begin(struct record *r)
                         "the run could not be recorded: no server has answered for too long");
         poll(NULL, 0, AGAIN_MS);
     }
-    return rc != 0 && is_stopped(r) ? RECORD_STOPPED : rc;
+    return rc != 0 && zkl_cancel_is_set(r->cancel) ? RECORD_STOPPED : rc;
 }
 
 int record_begin(struct record *r)
@@ -292,7 +286,7 @@ static int try_end(struct record *r, struct asker *asker)
 void record_end(struct record *r, enum run_end end, int value)
 {
     int64_t now = boot_ns(), until = zkl_now_ns() + END_MS * MS_NS;
-    struct asker asker = {.client = r->claim->client, .deadline_ns = until, .stop = -1};
+    struct asker asker = {.client = r->claim->client, .deadline_ns = until};
     int rc;
     r->run.end = end;
     r->run.value = value;

@@ -13,7 +13,7 @@ struct record {
     struct claim *claim; /* of one mutex */
     int64_t within_ms;
     bool retry_failed, verbose;
-    int stop; /* a descriptor: readable, no run may begin */
+    struct zkl_cancel *cancel; /* set: no run may begin */
 
     struct last_run run;
     char text[LAST_RUN_TEXT]; /* of its beginning, which no other run has */
@@ -25,7 +25,7 @@ struct record {
 };
 
 /* The lock is held: was the last run long enough ago? Then one transaction checks the lock and
- * records the beginning: 0. RECORD_EARLY: it was not; nothing is changed. RECORD_STOPPED: by stop;
+ * records the beginning: 0. RECORD_EARLY: it was not; nothing is changed. RECORD_STOPPED: by cancel;
  * a beginning that may have been recorded by then is marked as not started. Else the exit status
  * after a sentence. */
 enum { RECORD_EARLY = -1, RECORD_STOPPED = -2 };

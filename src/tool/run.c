@@ -47,7 +47,7 @@ struct run {
 
 /* --- waiting ------------------------------------------------------------- */
 
-/* A signal that would end us does so while we wait, but not before our place in the queue is given
+/* A signal that would end us does so from here on, but not before our place in the queue is given
  * up. */
 static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
 {
@@ -59,7 +59,7 @@ static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
     int rc = claim_acquire(&run->claim, wait);
     if (is_told)
         standing_end(&standing);
-    signals_hold_back();
+    signals_hold_back(false);
     return rc;
 }
 
@@ -342,15 +342,20 @@ static int run_recorded(struct run *run)
                             .within_ms = run->options.not_within_ms,
                             .retry_failed = run->options.retry_failed,
                             .verbose = run->options.verbose,
-                            .stop = run->signals.ending};
+                            .cancel = run->cancel};
     int rc = record_begin(&record);
-    if (rc == RECORD_STOPPED && signals_catch_now(&run->signals))
-        return EXIT_CONFLICT;
+    signals_hold_back(true);
     if (rc != 0)
-        return rc;
+        return rc == RECORD_STOPPED ? EXIT_CONFLICT : rc; /* not what is seen: a signal is */
     rc = run_command_under_lock(run);
     record_end_of_run(run, &record, rc);
     return rc;
+}
+
+static int run_unrecorded(struct run *run)
+{
+    signals_hold_back(true);
+    return run_command_under_lock(run);
 }
 
 static int with_claim(struct run *run, int64_t started_ns)
@@ -361,7 +366,7 @@ static int with_claim(struct run *run, int64_t started_ns)
     if (!signals_open(&run->signals))
         rc = fail(EXIT_SYSTEM, "no descriptor is available");
     else if (!signals_caught())
-        rc = run->options.not_within_ms ? run_recorded(run) : run_command_under_lock(run);
+        rc = run->options.not_within_ms ? run_recorded(run) : run_unrecorded(run);
     if (rc == RECORD_EARLY) {
         claim_release(&run->claim); /* what becomes of it changes nothing */
         return run->options.skip;
@@ -401,7 +406,8 @@ static int with_job(struct run *run)
         rc = with_client(run, started_ns);
     if (run->client)
         tool_disconnect(run->client);
-    zkl_cancel_free(run->cancel); /* no signal sets it any more: signals_hold_back */
+    signals_hold_back(true); /* none sets it any more */
+    zkl_cancel_free(run->cancel);
     return rc;
 }
 

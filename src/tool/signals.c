@@ -2,9 +2,9 @@
  *
  * Signals to the programs. Those that end a program end ours, from the first line of main on. zklock
  * run is different: while it waits for its lock, a signal that would end it sets the cancel
- * object, so that it first gives up its place in the queue. With the lock it blocks all signals and
- * reads them from descriptors: those that came before the command began still end zklock, later
- * ones are passed on to the command. One variable keeps the caught signal. The handler writes it,
+ * object, so that it first gives up its place in the queue. With the lock it blocks the others, and,
+ * as soon as the run is recorded, all. It reads them from descriptors: those that came before the
+ * command began still end zklock, later ones are passed on to the command. One variable keeps the caught signal. The handler writes it,
  * or the one thread that reads the descriptors once the handler runs no more. main.c, run.c, job.c,
  * the anchor and the guard call this file. */
 #include "signals.h"
@@ -210,11 +210,17 @@ void signals_catch(struct zkl_cancel *cancel)
     }
 }
 
-void signals_hold_back(void)
+static bool is_for_command(int number)
 {
-    sigset_t set = not_ignored(any);
+    return !ends_early(number);
+}
+
+void signals_hold_back(bool also_ending)
+{
+    sigset_t set = not_ignored(also_ending ? any : is_for_command);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    cancelled = NULL; /* the handler runs no more: its owner may free it */
+    if (also_ending)
+        cancelled = NULL; /* the handler runs no more: its owner may free it */
 }
 
 bool signals_open(struct signals *signals)

@@ -59,8 +59,8 @@ void signals_survive_failed_writes(void);
 
 /* A signal that would end us sets the cancel object instead. */
 void signals_catch(struct zkl_cancel *cancel);
-/* All that is passed on is blocked. */
-void signals_hold_back(void);
+/* All that is passed on is blocked: also what would end us before the command begins, or the rest. */
+void signals_hold_back(bool also_ending);
 /* Descriptors for those. False: none is left. */
 bool signals_open(struct signals *signals);
 

@@ -77,7 +77,7 @@ static int no_memory(void)
 /* 0, or a code of the library. */
 static int look_at_all(struct status *s, struct look *look)
 {
-    struct asker asker = {.client = s->client, .stop = -1};
+    struct asker asker = {.client = s->client};
     int code = look_below(look, s->client, s->path);
     if (code == 0 && s->busy)
         look_keep_busy(look);
