@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What mutexes and semaphores have in common: checks of options, waits and handles before any
- * request, the parts of a handle, and queries about a hold. mutex.c, semaphore.c,
+ * request, and the parts of a handle. mutex.c, semaphore.c,
  * semaphore_mutex.c, rwlock.c, multi.c and async.c call this file. Only its functions that retire a
  * handle or set a callback take the client's lock; none waits. */
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "place.h"
-#include "make/make.h"
 #include "sized.h"
 
 /* --- handles ------------------------------------------------------------ */
@@ -300,67 +299,4 @@ int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc)
     if (rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT)
         return zkl_fail(rc, "%s: %s", path, place->detail);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
-}
-
-/* --- questions about a hold ------------------------------------------------ */
-
-bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call)
-{
-    if (zkl_check_ms(need_ms, call) != 0)
-        return false;
-    zkl_fail_none();
-    return window_ms >= (need_ms > 0 ? need_ms : 1);
-}
-
-const char *zkl_hold_why_unproved(const struct zkl_client *client)
-{
-    return atomic_load(&client->driver->unprovable) ? ": " ZKL_MAKE_OTHER : "";
-}
-
-int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_t window_ms,
-                   int64_t need_ms, const char *path, const char *call)
-{
-    if (zkl_check_ms(need_ms, call) != 0)
-        return ZKL_EBADTIMEOUT;
-    if (!held)
-        return zkl_fail(ZKL_ENOTOWNER, "%s: %s", call, path);
-    if (lost)
-        return zkl_fail(ZKL_ELOST, "%s: %s", call, path);
-    if (window_ms < (need_ms > 0 ? need_ms : 1))
-        return zkl_fail(ZKL_EUNPROVED, "%s: %s: %lld ms are proved, %lld are needed%s", call, path,
-                        (long long)window_ms, (long long)(need_ms > 0 ? need_ms : 1),
-                        zkl_hold_why_unproved(client));
-    return 0;
-}
-
-int zkl_hold_read_state(const struct zkl_place *place, enum zkl_reason *reason)
-{
-    enum zkl_reason none, *out = reason ? reason : &none;
-    ZKL_SHIELDED();
-    int state = 0;
-    if (place) {
-        zkl_driver_lock(place->client->driver);
-        state = zkl_place_state_now(place, out);
-        zkl_driver_unlock(place->client->driver);
-    }
-    zkl_fail_none();
-    return state;
-}
-
-int zkl_hold_node_path(const struct zkl_place *place, char *buf, size_t size, const char *call)
-{
-    if (!buf && size > 0)
-        return zkl_fail(ZKL_EINVAL, "%s: buf is NULL", call);
-    return snprintf(buf, size, "%s/%s", place->lock_path->path, place->node);
-}
-
-int zkl_hold_extend(struct zkl_place *place, int hold_count, int64_t lease_ms, const char *call)
-{
-    if (lease_ms <= 0 || lease_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)lease_ms);
-    ZKL_SHIELDED();
-    int rc = zkl_place_renew(place, lease_ms);
-    if (rc != 0)
-        zkl_fail(rc, "%s: %d unlock(s) due", place->lock_path->path, hold_count);
-    return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The multi-lock: several locks of one client, all or none, in the order of their paths. This file
- * has its handle, its calls and the queries about it; multi_acquire.c and multi_release.c acquire
- * and release it. Users call this file, and async.c for the checks and results that both
+ * has its handle and its calls; multi_acquire.c and multi_release.c acquire and release it, and
+ * questions.c answers questions about it. Users call this file, and async.c for the checks and results that both
  * share, without any lock held. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +24,6 @@
 static const struct zkl_member *member_at(const struct zkl_member *members, size_t index)
 {
     return (const void *)((const char *)members + index * members->size);
-}
-
-static struct zkl_grant *grant_at(struct zkl_grant *grants, size_t index)
-{
-    return (void *)((char *)grants + index * grants->size);
 }
 
 static int check_member(const struct zkl_client *client, const struct zkl_member *member, size_t i)
@@ -184,63 +179,13 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     return rc;
 }
 
-/* A semaphore's mutex that another thread unlocked; another hold of its handle is not this
- * owner's. */
-static bool was_unlocked(const struct zkl_multi *multi, size_t member,
-                         const struct zkl_multi_hold *held)
-{
-    struct zkl_mutex *mutex = multi->members[member].mutex;
-    if (zkl_member_is_semaphore(&multi->members[member]) || !mutex->semaphore)
-        return false;
-    struct zkl_place *place = zkl_semaphore_find(mutex);
-    bool is_other = place != (struct zkl_place *)held->permits[multi->permit_at[member]];
-    if (place)
-        zkl_place_unref(place);
-    return is_other;
-}
-
-/* For a semaphore: the first permit, and the shortest window of all. */
-static int64_t window_of(const struct zkl_multi *multi, size_t member,
-                         const struct zkl_multi_hold *held)
-{
-    int64_t shortest = INT64_MAX;
-    if (was_unlocked(multi, member, held))
-        return 0;
-    if (!zkl_member_is_semaphore(&multi->members[member]))
-        return zkl_mutex_window_ms(multi->members[member].mutex);
-    for (int i = 0; i < multi->members[member].count; i++) {
-        int64_t window = zkl_permit_window_ms(held->permits[multi->permit_at[member] + (size_t)i]);
-        shortest = window < shortest ? window : shortest;
-    }
-    return shortest;
-}
-
-static uint64_t token_of(const struct zkl_multi *multi, size_t member,
-                         const struct zkl_multi_hold *held)
-{
-    if (zkl_member_is_semaphore(&multi->members[member]))
-        return zkl_permit_token(held->permits[multi->permit_at[member]]);
-    return was_unlocked(multi, member, held) ? 0 : zkl_mutex_token(multi->members[member].mutex);
-}
-
-void zkl_multi_fill_grants(const struct zkl_multi *multi, struct zkl_grant *grants)
-{
-    const struct zkl_multi_hold *held = grants ? zkl_owner_find_multi(multi) : NULL;
-    for (size_t i = 0; held && i < multi->count; i++) {
-        const struct zkl_member *member = &multi->members[i];
-        zkl_grant_give(grant_at(grants, i), token_of(multi, i, held), window_of(multi, i, held),
-                       zkl_member_is_held_once(member) ? held->count
-                                                       : zkl_mutex_hold_count(member->mutex));
-    }
-}
-
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                             struct zkl_grant *grants, const char *call, bool blocks)
 {
     if (!multi)
         return zkl_fail(ZKL_EINVAL, "%s: multi is NULL", call);
     for (size_t i = 0; grants && i < multi->count; i++) {
-        const struct zkl_grant *grant = grant_at(grants, i);
+        const struct zkl_grant *grant = zkl_multi_grant_at(grants, i);
         if (zkl_grant_check(grant, call) != 0)
             return ZKL_EINVAL;
         if (grant->size != grants->size)
@@ -327,21 +272,10 @@ int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns, struct zk
 
 /* --- unlock ------------------------------------------------------------- */
 
-static int check_held(struct zkl_multi *multi, const char *call, struct zkl_multi_hold **held)
-{
-    *held = NULL;
-    if (!multi)
-        return zkl_fail(ZKL_EINVAL, "%s: multi is NULL", call);
-    int rc = zkl_client_check(multi->client, false, call);
-    if (rc == 0)
-        *held = zkl_owner_find_multi(multi);
-    return rc;
-}
-
 int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks)
 {
     struct zkl_multi_hold *held;
-    int rc = check_held(multi, call, &held);
+    int rc = zkl_multi_find(multi, call, &held);
     if (rc == 0 && blocks && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
     if (rc == 0 && !held)
@@ -359,181 +293,4 @@ int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
     zkl_unlocking_collect(&u, multi);
     zkl_unlocking_wait(&u);
     return zkl_unlocking_end(&u, codes);
-}
-
-/* The nth hold of a member that the thread has; NULL: it has no more. With the mutex. */
-static struct zkl_place *nth_hold(const struct zkl_multi *multi, size_t i, int n,
-                                  struct zkl_multi_hold *held)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    if (zkl_member_is_semaphore(member) && n < member->count)
-        return (struct zkl_place *)zkl_multi_permits(multi, i, held)[n];
-    if (zkl_member_is_semaphore(member) || n > 0)
-        return NULL;
-    if (!member->mutex->semaphore) {
-        const struct zkl_hold *own = zkl_owner_find(member->mutex);
-        return own ? own->place : NULL;
-    }
-    return zkl_multi_has_handle(multi, i, held) ? member->mutex->semaphore->place : NULL;
-}
-
-/* --- questions ---------------------------------------------------------- */
-
-int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call,
-                       struct zkl_place **place)
-{
-    struct zkl_multi_hold *held;
-    int rc = check_held(multi, call, &held);
-    *place = NULL;
-    if (rc != 0)
-        return rc;
-    if (!held)
-        return zkl_fail(ZKL_ENOTOWNER, "%s", call);
-    zkl_driver_lock(multi->client->driver);
-    for (size_t i = 0; i < multi->count && !*place && rc == 0; i++) {
-        const struct zkl_member *member = zkl_multi_member_at(multi, i);
-        size_t size = zkl_member_is_semaphore(member) ? (size_t)member->count : 1;
-        if (n < size)
-            *place = nth_hold(multi, i, (int)n, held);
-        if (n < size && !*place)
-            rc = zkl_fail(ZKL_ENOTOWNER, "%s: the member %s was unlocked by itself", call,
-                          zkl_member_path(member));
-        n -= size;
-    }
-    if (*place)
-        atomic_fetch_add(&(*place)->refs, 1);
-    zkl_driver_unlock(multi->client->driver);
-    return rc;
-}
-
-/* held NULL: 0. */
-static int64_t shortest_window(const struct zkl_multi *multi, struct zkl_multi_hold *held)
-{
-    int64_t shortest = held ? INT64_MAX : 0;
-    for (size_t i = 0; held && i < multi->count; i++) {
-        int64_t window = window_of(multi, i, held);
-        shortest = window < shortest ? window : shortest;
-    }
-    return shortest;
-}
-
-int64_t zkl_multi_window_ms(struct zkl_multi *multi)
-{
-    struct zkl_multi_hold *held;
-    if (check_held(multi, "zkl_multi_window_ms", &held) != 0)
-        return 0;
-    zkl_fail_none();
-    return shortest_window(multi, held);
-}
-
-int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms)
-{
-    struct zkl_multi_hold *held;
-    if (check_held(multi, "zkl_multi_still_held", &held) != 0)
-        return 0;
-    return zkl_hold_still_held(shortest_window(multi, held), need_ms, "zkl_multi_still_held");
-}
-
-/* A member's hold is lost, so the whole is. */
-static bool any_lost(const struct zkl_multi *multi, struct zkl_multi_hold *held)
-{
-    bool lost = false;
-    for (size_t i = 0; held && i < multi->count; i++)
-        lost = lost || token_of(multi, multi->order[i], held) == 0;
-    return lost;
-}
-
-int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms)
-{
-    struct zkl_multi_hold *held;
-    int rc = check_held(multi, "zkl_multi_check", &held);
-    if (rc != 0)
-        return rc;
-    return zkl_hold_check(multi->client, held, any_lost(multi, held), shortest_window(multi, held),
-                          need_ms, zkl_member_path(zkl_multi_member_at(multi, 0)),
-                          "zkl_multi_check");
-}
-
-/* The worst state of what the thread has of the nth member; 0: nothing, as it was unlocked by
- * itself. */
-static int member_state(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held,
-                        enum zkl_reason *reason)
-{
-    int worst = 0;
-    struct zkl_place *place;
-    for (int n = 0; (place = nth_hold(multi, i, n, held)) != NULL; n++) {
-        enum zkl_reason why;
-        int state = zkl_place_state_now(place, &why);
-        if (state > worst)
-            *reason = why;
-        worst = state > worst ? state : worst;
-    }
-    return worst;
-}
-
-/* LOST counts more than SUSPECT, and that more than HELD. */
-static int worst_state(const struct zkl_multi *multi, struct zkl_multi_hold *held,
-                       enum zkl_reason *reason)
-{
-    int worst = ZKL_HOLD_HELD;
-    for (size_t i = 0; i < multi->count; i++) {
-        enum zkl_reason why = ZKL_REASON_NONE;
-        int state = member_state(multi, i, held, &why);
-        if (state == 0) {
-            *reason = ZKL_REASON_NONE;
-            return 0;
-        }
-        if (state > worst)
-            *reason = why;
-        worst = state > worst ? state : worst;
-    }
-    return worst;
-}
-
-int zkl_multi_hold_state(struct zkl_multi *multi, enum zkl_reason *reason)
-{
-    struct zkl_multi_hold *held;
-    enum zkl_reason why = ZKL_REASON_NONE;
-    int state = 0;
-    zkl_hold_no_reason(reason);
-    if (check_held(multi, "zkl_multi_hold_state", &held) != 0)
-        return 0;
-    ZKL_SHIELDED();
-    if (held) {
-        zkl_driver_lock(multi->client->driver);
-        state = worst_state(multi, held, &why);
-        zkl_driver_unlock(multi->client->driver);
-    }
-    if (reason)
-        *reason = why;
-    zkl_fail_none();
-    return state;
-}
-
-uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index)
-{
-    struct zkl_multi_hold *held;
-    if (check_held(multi, "zkl_multi_token", &held) != 0)
-        return 0;
-    zkl_fail_none();
-    if (index >= multi->count)
-        zkl_fail(ZKL_EINVAL, "zkl_multi_token: there is no member %zu", index);
-    if (!held || index >= multi->count)
-        return 0;
-    return token_of(multi, index, held);
-}
-
-int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t size)
-{
-    struct zkl_multi_hold *held;
-    int rc = check_held(multi, "zkl_multi_node_path", &held);
-    if (rc != 0)
-        return rc;
-    if (index >= multi->count)
-        return zkl_fail(ZKL_EINVAL, "zkl_multi_node_path: there is no member %zu", index);
-    if (!held)
-        return zkl_fail(ZKL_ENOTOWNER, "zkl_multi_node_path");
-    if (zkl_member_is_semaphore(&multi->members[index]))
-        return zkl_permit_node_path(held->permits[multi->permit_at[index]], buf, size);
-    return zkl_mutex_node_path(multi->members[index].mutex, buf, size);
 }

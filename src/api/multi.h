@@ -108,6 +108,16 @@ int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait
 int zkl_multi_check_members(const struct zkl_multi *multi, const struct zkl_wait *wait);
 /* ZKL_ENOTOWNER too. */
 int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks);
+/* The caller's lie as far apart as its struct is long. */
+static inline struct zkl_grant *zkl_multi_grant_at(struct zkl_grant *grants, size_t index)
+{
+    return (void *)((char *)grants + index * grants->size);
+}
+
+/* --- questions.c ---------------------------------------------------------- */
+
+/* What the calling owner has by it; NULL: nothing. Or why it can't be asked, said for call. */
+int zkl_multi_find(struct zkl_multi *multi, const char *call, struct zkl_multi_hold **held);
 /* The calling owner has it. */
 void zkl_multi_fill_grants(const struct zkl_multi *multi, struct zkl_grant *grants);
 

@@ -46,7 +46,7 @@ struct zkl_multi_hold {
 struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
 void zkl_owner_add_multi(struct zkl_multi_hold *held);
 void zkl_owner_remove_multi(struct zkl_multi_hold *held);
-/* multi.c: the nth of all holds that the calling owner has by it, with a reference; NULL: there are
+/* questions.c: the nth of all holds that the calling owner has by it, with a reference; NULL: there are
  * no more. Or ZKL_ENOTOWNER, ZKL_EFORK. Without the mutex. */
 int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call,
                        struct zkl_place **place);

@@ -153,23 +153,6 @@ int zkl_lock_new(const struct zkl_lock_maker *maker, const void *out, struct zkl
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
                    const struct zkl_mutex_options *options, const char *call);
 void zkl_mutex_fini(struct zkl_mutex *mutex);
-/* The common answers of the calls for mutexes, permits and multi-locks, said for call. These two
- * are for a hold, or for several as one by the shortest window. */
-bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
-int zkl_hold_check(const struct zkl_client *client, bool held, bool lost, int64_t window_ms,
-                   int64_t need_ms, const char *path, const char *call);
-/* What to say behind "not proved": why nothing can be here, or "". */
-const char *zkl_hold_why_unproved(const struct zkl_client *client);
-/* Sets 0 and NONE until the reason is known; reason may be NULL. */
-static inline void zkl_hold_no_reason(enum zkl_reason *reason)
-{
-    if (reason)
-        *reason = ZKL_REASON_NONE;
-}
-/* enum zkl_hold_state, or 0 if place is NULL, for a wrong request; reason may be NULL. */
-int zkl_hold_read_state(const struct zkl_place *place, enum zkl_reason *reason);
-int zkl_hold_node_path(const struct zkl_place *place, char *buf, size_t size, const char *call);
-int zkl_hold_extend(struct zkl_place *place, int hold_count, int64_t lease_ms, const char *call);
 /* Before any request of a thread, an operation, or a multi-lock: may the owner acquire this mutex?
  * 0: *own is to be entered once more; or it is NULL, and *other, if not NULL, is the write lock of
  * the same owner, below which this is the read lock. Or ZKL_EDEADLK, ZKL_ELOST, ZKL_EOVERFLOW. */
@@ -193,6 +176,13 @@ int zkl_wait_check_over(const struct zkl_wait *wait, const char *path);
 /* From here on no thread uses the handles, and none of their callbacks runs; or the reason why not:
  * ZKL_EBUSY, ZKL_EFORK, ZKL_EINCALLBACK. */
 int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call);
+
+/* --- questions.c --------------------------------------------------------- */
+
+/* Is that window enough? False too for a wrong need_ms, said for call. */
+bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
+/* What to say behind "not proved": why nothing can be here, or "". */
+const char *zkl_hold_why_unproved(const struct zkl_client *client);
 
 /* --- semaphore.c -------------------------------------------------------- */
 

@@ -304,19 +304,12 @@ int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
 
 /* --- permits ------------------------------------------------------------ */
 
-/* A permit's hold, or why it can't be asked for. */
-static int find(struct zkl_permit *permit, const char *call, struct zkl_place **place)
-{
-    *place = (struct zkl_place *)permit;
-    if (!permit)
-        return zkl_fail(ZKL_EINVAL, "%s: permit is NULL", call);
-    return zkl_client_check((*place)->client, false, call);
-}
-
 int zkl_permit_check_release(struct zkl_permit *permit, const char *call)
 {
-    struct zkl_place *place;
-    int rc = find(permit, call, &place);
+    const struct zkl_place *place = (struct zkl_place *)permit;
+    if (!permit)
+        return zkl_fail(ZKL_EINVAL, "%s: permit is NULL", call);
+    int rc = zkl_client_check(place->client, false, call);
     if (rc == 0 && place->is_members)
         rc = zkl_fail(ZKL_EINVAL,
                       "%s: %s: the permit belongs to a multi-lock: unlock the multi-lock", call,
@@ -336,71 +329,4 @@ int zkl_permit_release(struct zkl_permit *permit)
     rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
     zkl_place_unref(place);
     return rc;
-}
-
-int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms)
-{
-    struct zkl_place *place;
-    if (find(permit, "zkl_permit_still_held", &place) != 0)
-        return 0;
-    return zkl_hold_still_held(zkl_place_window_ms(place), need_ms, "zkl_permit_still_held");
-}
-
-int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms)
-{
-    struct zkl_place *place;
-    int rc = find(permit, "zkl_permit_check", &place);
-    if (rc != 0)
-        return rc;
-    return zkl_hold_check(place->client, true, zkl_place_is_lost(place), zkl_place_window_ms(place),
-                          need_ms, place->lock_path->path, "zkl_permit_check");
-}
-
-uint64_t zkl_permit_token(struct zkl_permit *permit)
-{
-    struct zkl_place *place;
-    if (find(permit, "zkl_permit_token", &place) != 0)
-        return 0;
-    zkl_fail_none();
-    return zkl_place_is_lost(place) ? 0 : place->token;
-}
-
-int64_t zkl_permit_window_ms(struct zkl_permit *permit)
-{
-    struct zkl_place *place;
-    if (find(permit, "zkl_permit_window_ms", &place) != 0)
-        return 0;
-    zkl_fail_none();
-    return zkl_place_window_ms(place);
-}
-
-int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *reason)
-{
-    struct zkl_place *place;
-    zkl_hold_no_reason(reason);
-    return find(permit, "zkl_permit_hold_state", &place) == 0 ? zkl_hold_read_state(place, reason)
-                                                              : 0;
-}
-
-int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size)
-{
-    struct zkl_place *place;
-    int rc = find(permit, "zkl_permit_node_path", &place);
-    return rc == 0 ? zkl_hold_node_path(place, buf, size, "zkl_permit_node_path") : rc;
-}
-
-int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms)
-{
-    struct zkl_place *place;
-    int rc = find(permit, "zkl_permit_renew", &place);
-    return rc == 0 ? zkl_hold_extend(place, 1, lease_ms, "zkl_permit_renew") : rc;
-}
-
-int zkl_permit_revoke_requested(struct zkl_permit *permit)
-{
-    struct zkl_place *place;
-    if (find(permit, "zkl_permit_revoke_requested", &place) != 0)
-        return 0;
-    zkl_fail_none();
-    return atomic_load_explicit(&place->revoked, memory_order_acquire);
 }
