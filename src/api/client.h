@@ -98,7 +98,7 @@ struct zkl_mutex_kind {
     void (*put)(const struct zkl_hold *hold);
     /* For an unlock: the caller must release *place. NULL: the code is that of the unlock. */
     int (*give_up)(struct zkl_mutex *mutex, struct zkl_place **place);
-    void (*free)(struct zkl_mutex *mutex);
+    void (*fini)(void *mutex); /* what is to be freed next */
 };
 
 struct zkl_mutex {

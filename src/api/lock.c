@@ -127,8 +127,9 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
     return 0;
 }
 
-void zkl_mutex_fini(struct zkl_mutex *mutex)
+void zkl_mutex_fini(void *handle)
 {
+    struct zkl_mutex *mutex = handle;
     struct zkl_client *client = mutex->client;
     zkl_lock_path_put(client, mutex->lock_path);
     free(mutex->owner);
@@ -151,7 +152,7 @@ static int check_retire(struct zkl_mutex *const *mutexes, size_t count, const ch
     return 0;
 }
 
-int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call)
+static int retire(struct zkl_mutex *const *mutexes, size_t count, const char *call)
 {
     struct zkl_driver *d = mutexes[0]->client->driver;
     struct zkl_note *notes[2] = {NULL};
@@ -169,6 +170,18 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
     for (size_t i = 0; i < count; i++)
         zkl_place_drop_notes(notes[i]);
     return rc;
+}
+
+int zkl_lock_free(void *handle, struct zkl_mutex *const *mutexes, size_t count,
+                  void (*fini)(void *handle), const char *call)
+{
+    ZKL_SHIELDED();
+    int rc = retire(mutexes, count, call);
+    if (rc != 0)
+        return rc;
+    fini(handle);
+    free(handle);
+    return 0;
 }
 
 int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)

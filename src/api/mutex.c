@@ -86,26 +86,15 @@ static int give_up_own(struct zkl_mutex *mutex, struct zkl_place **place)
     return rc;
 }
 
-static void free_mutex(struct zkl_mutex *mutex)
-{
-    zkl_mutex_fini(mutex);
-    free(mutex);
-}
-
 int zkl_mutex_free(struct zkl_mutex *mutex)
 {
-    ZKL_SHIELDED();
     if (!mutex)
         return 0;
     if (mutex->rwlock)
         return zkl_fail(ZKL_EINVAL,
                         "zkl_mutex_free: %s is half of a read-write lock: free the read-write lock",
                         mutex->lock_path->path);
-    int rc = zkl_mutex_retire(&mutex, 1, "zkl_mutex_free");
-    if (rc != 0)
-        return rc;
-    mutex->kind->free(mutex);
-    return 0;
+    return zkl_lock_free(mutex, &mutex, 1, mutex->kind->fini, "zkl_mutex_free");
 }
 
 /* --- acquire ------------------------------------------------------------ */
@@ -197,7 +186,7 @@ const struct zkl_mutex_kind zkl_own_mutex_kind = {
     .find = find_in_owner,
     .put = put_in_owner,
     .give_up = give_up_own,
-    .free = free_mutex,
+    .fini = zkl_mutex_fini,
 };
 
 int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)

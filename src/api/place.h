@@ -149,10 +149,14 @@ struct zkl_lock_maker {
  * which may be NULL. */
 int zkl_lock_new(const struct zkl_lock_maker *maker, const void *out, struct zkl_client *client,
                  const char *path, int permits, const void *options, void **handle);
+/* The body of the call that frees a handle, of these mutexes: from here on no thread uses them, and
+ * none of their callbacks runs. Or the reason why not: ZKL_EBUSY, ZKL_EFORK, ZKL_EINCALLBACK. */
+int zkl_lock_free(void *handle, struct zkl_mutex *const *mutexes, size_t count,
+                  void (*fini)(void *handle), const char *call);
 /* Set up a zeroed handle; 0 or why not, said for call. */
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
                    const struct zkl_mutex_options *options, const char *call);
-void zkl_mutex_fini(struct zkl_mutex *mutex);
+void zkl_mutex_fini(void *mutex);
 /* Before any request of a thread, an operation, or a multi-lock: may the owner acquire this mutex?
  * 0: *own is to be entered once more; or it is NULL, and *other, if not NULL, is the write lock of
  * the same owner, below which this is the read lock. Or ZKL_EDEADLK, ZKL_ELOST, ZKL_EOVERFLOW. */
@@ -173,9 +177,6 @@ int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client,
                    bool blocks);
 /* 0, or how the wait is over before it begins. */
 int zkl_wait_check_over(const struct zkl_wait *wait, const char *path);
-/* From here on no thread uses the handles, and none of their callbacks runs; or the reason why not:
- * ZKL_EBUSY, ZKL_EFORK, ZKL_EINCALLBACK. */
-int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call);
 
 /* --- questions.c --------------------------------------------------------- */
 
@@ -189,7 +190,7 @@ const char *zkl_hold_why_unproved(const struct zkl_client *client);
 /* Set up a zeroed handle; permits 0: the number that the path has. */
 int zkl_semaphore_init(void *semaphore, struct zkl_client *client, const char *path, int permits,
                        const struct zkl_mutex_options *options, const char *call);
-void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
+void zkl_semaphore_fini(void *semaphore);
 /* 0, or the fault in the arguments of call, which acquires permits. */
 int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
                                 const struct zkl_wait *wait, struct zkl_permit **permits,

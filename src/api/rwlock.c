@@ -42,19 +42,19 @@ int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const 
     return rc;
 }
 
+static void fini(void *handle)
+{
+    struct zkl_rwlock *rw = handle;
+    zkl_mutex_fini(&rw->read);
+    zkl_mutex_fini(&rw->write);
+}
+
 int zkl_rwlock_free(struct zkl_rwlock *rwlock)
 {
-    ZKL_SHIELDED();
     if (!rwlock)
         return 0;
     struct zkl_mutex *const halves[] = {&rwlock->read, &rwlock->write};
-    int rc = zkl_mutex_retire(halves, 2, "zkl_rwlock_free");
-    if (rc != 0)
-        return rc;
-    zkl_mutex_fini(&rwlock->read);
-    zkl_mutex_fini(&rwlock->write);
-    free(rwlock);
-    return 0;
+    return zkl_lock_free(rwlock, halves, 2, fini, "zkl_rwlock_free");
 }
 
 struct zkl_mutex *zkl_rwlock_reader(struct zkl_rwlock *rwlock)

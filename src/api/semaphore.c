@@ -68,8 +68,9 @@ int zkl_semaphore_init(void *handle, struct zkl_client *client, const char *path
     return zkl_fail(ZKL_ENOMEM, "%s", call);
 }
 
-void zkl_semaphore_fini(struct zkl_semaphore *semaphore)
+void zkl_semaphore_fini(void *handle)
 {
+    struct zkl_semaphore *semaphore = handle;
     zkl_lock_path_put(semaphore->base.client, semaphore->gate);
     zkl_lock_path_put(semaphore->base.client, semaphore->path);
     zkl_mutex_fini(&semaphore->base);
@@ -89,16 +90,10 @@ int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *clien
 
 int zkl_semaphore_free(struct zkl_semaphore *semaphore)
 {
-    ZKL_SHIELDED();
     if (!semaphore)
         return 0;
     struct zkl_mutex *base = &semaphore->base;
-    int rc = zkl_mutex_retire(&base, 1, "zkl_semaphore_free");
-    if (rc != 0)
-        return rc;
-    zkl_semaphore_fini(semaphore);
-    free(semaphore);
-    return 0;
+    return zkl_lock_free(semaphore, &base, 1, zkl_semaphore_fini, "zkl_semaphore_free");
 }
 
 int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg)

@@ -34,13 +34,6 @@ static int give_up(struct zkl_mutex *mutex, struct zkl_place **place)
     return *place ? 0 : zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
 }
 
-static void free_with_semaphore(struct zkl_mutex *mutex)
-{
-    struct zkl_semaphore *semaphore = mutex->semaphore; /* which it is part of */
-    zkl_semaphore_fini(semaphore);
-    free(semaphore);
-}
-
 static struct zkl_hold find(struct zkl_mutex *mutex)
 {
     struct zkl_place *place = zkl_semaphore_find(mutex);
@@ -57,7 +50,7 @@ static const struct zkl_mutex_kind handle_kind = {
     .find = find,
     .put = put,
     .give_up = give_up,
-    .free = free_with_semaphore,
+    .fini = zkl_semaphore_fini, /* which begins with it */
 };
 
 /* --- a handle ----------------------------------------------------------- */
