@@ -13,7 +13,6 @@
 
 #include "core/servers.h"
 #include "counts.h"
-#include "credential.h"
 #include "driver/clock.h"
 #include "driver/trouble.h"
 #include "error.h"

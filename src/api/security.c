@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protection of a client's connections, from its options: TLS by files, SASL by a user and a
- * file with its password. This file reports faults in them before the client makes a thread or a
- * socket, because libzookeeper would report them to no caller. No message contains a passphrase or
- * password. No lock. client.c calls it while it opens a client, before any other thread knows that
- * client. */
+ * Who a client is, and the protection of its connections, from its options: a credential given, in
+ * a file, or in the environment; TLS by files; SASL by a user and a file with its password. This
+ * file reports faults in them before the client makes a thread or a socket, because libzookeeper
+ * would report them to no caller. No message contains a secret, and all memory of ours that held
+ * one is wiped. No lock. client.c calls it while it opens a client, before any other thread knows
+ * that client. */
 #include "security.h"
 
 #include <errno.h>
@@ -22,6 +23,101 @@
 #define SERVICE_DEFAULT "zookeeper"
 #define HOST_DEFAULT "zk-sasl-md5"
 #define DIGEST "DIGEST-MD5"
+
+/* --- secrets ------------------------------------------------------------ */
+
+static int code_of_system(int error)
+{
+    if (error == EMFILE || error == ENFILE)
+        return ZKL_ESYSTEM;
+    return error == ENOMEM ? ZKL_ENOMEM : ZKL_EINVAL;
+}
+
+/* The first line of a file with a secret, into line[ZKL_SECRET_ROOM]. */
+static int read_secret(const char *option, const char *file, char *line)
+{
+    struct zkl_secret_fault fault;
+    if (zkl_secret_read(file, line, &fault))
+        return 0;
+    return zkl_fail(code_of_system(fault.error), CALL ": %s \"%.256s\" %s", option, file,
+                    fault.text);
+}
+
+/* --- a credential ------------------------------------------------------- */
+
+int zkl_credential_check(const struct zkl_client_options *o)
+{
+    int sources = (o->auth_credential != NULL) + (o->auth_file != NULL) + (o->auth_env != NULL);
+    if (sources != (o->auth_scheme != NULL))
+        return zkl_fail(ZKL_EINVAL, CALL ": auth_scheme requires exactly one of "
+                                         "auth_credential, auth_file and auth_env");
+    return 0;
+}
+
+void zkl_credential_drop(char *credential)
+{
+    if (credential)
+        explicit_bzero(credential, strlen(credential));
+    free(credential);
+}
+
+/* source: how messages name it. */
+static int take(const struct zkl_client_options *o, const char *source, const char *text,
+                char **credential)
+{
+    bool digest = o->auth_scheme && strcmp(o->auth_scheme, "digest") == 0;
+    const char *bare = digest ? zkl_secret_of_digest(text) : text;
+    if (!bare)
+        return zkl_fail(ZKL_EINVAL,
+                        CALL ": %s does not have the form USER:PASSWORD or digest:USER:PASSWORD",
+                        source);
+    *credential = strdup(bare);
+    return *credential ? 0 : zkl_fail(ZKL_ENOMEM, CALL);
+}
+
+static int fail_env(const char *name, const char *what)
+{
+    return zkl_fail(ZKL_EINVAL, CALL ": auth_env: the variable \"%.256s\" %s", name, what);
+}
+
+static int from_env(const struct zkl_client_options *o, char **credential)
+{
+    const char *name = o->auth_env, *text = getenv(name);
+    char source[300];
+    if (!text)
+        return fail_env(name, "is not set");
+    if (text[0] == '\0')
+        return fail_env(name, "is empty");
+    if (strlen(text) > ZKL_SECRET_MAX)
+        return zkl_fail(ZKL_EINVAL,
+                        CALL ": auth_env: the variable \"%.256s\" has more than %d bytes", name,
+                        ZKL_SECRET_MAX);
+    snprintf(source, sizeof source, "auth_env: the variable \"%.256s\"", name);
+    return take(o, source, text, credential);
+}
+
+static int from_file(const struct zkl_client_options *o, char **credential)
+{
+    char line[ZKL_SECRET_ROOM], source[300];
+    snprintf(source, sizeof source, "auth_file \"%.256s\"", o->auth_file);
+    int rc = read_secret("auth_file", o->auth_file, line);
+    if (rc == 0)
+        rc = take(o, source, line, credential);
+    explicit_bzero(line, sizeof line);
+    return rc;
+}
+
+int zkl_credential_get(const struct zkl_client_options *o, char **credential)
+{
+    *credential = NULL;
+    if (o->auth_file)
+        return from_file(o, credential);
+    if (o->auth_env)
+        return from_env(o, credential);
+    return o->auth_credential ? take(o, "auth_credential", o->auth_credential, credential) : 0;
+}
+
+/* --- TLS and SASL ------------------------------------------------------- */
 
 static bool is_tls(const struct zkl_client_options *o)
 {
@@ -91,23 +187,6 @@ int zkl_security_check(const struct zkl_client_options *o)
     if (rc == 0 && is_sasl(o))
         rc = check_sasl(o);
     return rc == 0 ? check_support(o) : rc;
-}
-
-static int code_of_system(int error)
-{
-    if (error == EMFILE || error == ENFILE)
-        return ZKL_ESYSTEM;
-    return error == ENOMEM ? ZKL_ENOMEM : ZKL_EINVAL;
-}
-
-/* The first line of a file with a secret, into line[ZKL_SECRET_ROOM]. */
-static int read_secret(const char *option, const char *file, char *line)
-{
-    struct zkl_secret_fault fault;
-    if (zkl_secret_read(file, line, &fault))
-        return 0;
-    return zkl_fail(code_of_system(fault.error), CALL ": %s \"%.256s\" %s", option, file,
-                    fault.text);
 }
 
 /* Opening a pipe would wait for its writer, here and again at each connection. The opening of a

@@ -2,7 +2,7 @@
  *
  * The format of a credential, and reading it from a file: one piece for the library and for the
  * command, which do not share their internals. The caller owns the text, and wipes it. No lock;
- * this file keeps nothing. src/api/credential.c and src/tool/connect.c call it. */
+ * this file keeps nothing. src/api/security.c and src/tool/connect.c call it. */
 #include "secret.h"
 
 #include <errno.h>
