@@ -90,7 +90,7 @@ struct zkl_hold {
 };
 
 /* The owner of a mutex's holds, and the calls that depend on it: the calling thread or owner
- * (mutex.c), or the handle (semaphore_mutex.c). */
+ * (mutex.c), or the handle (semaphore.c). */
 struct zkl_mutex_kind {
     int (*acquire)(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant);
     /* What the caller has, until put; its place is NULL: nothing. */

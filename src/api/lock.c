@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What mutexes and semaphores have in common: checks of options, waits and handles before any
- * request, and the parts of a handle. mutex.c, semaphore.c,
- * semaphore_mutex.c, rwlock.c, multi.c and async.c call this file. Only its functions that retire a
- * handle or set a callback take the client's lock; none waits. */
+ * request, and the parts of a handle. mutex.c, semaphore.c, rwlock.c, multi.c and async.c call this
+ * file. Only its functions that retire a handle or set a callback take the client's lock; none
+ * waits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The public calls on a mutex, and on each half of a read-write lock: re-entry by the map of what
- * the owner holds (owner.c), the first acquisition by an attempt
- * (attempt.c), the last unlock by the place (wait.c).
- * semaphore_mutex.c takes over for a semaphore's mutex. Users and multi.c call this file, without
- * any lock held. */
+ * the owner holds (owner.c), the first acquisition by an attempt (attempt.c), the last unlock by the
+ * place (wait.c). semaphore.c takes over for a semaphore's mutex. Users and multi.c call this file,
+ * without any lock held. */
 #include <stdlib.h>
 
 #include <assert.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The semaphore: a mutex handle at <path>/leases whose holds are permits, and belong to no thread.
+ * The semaphore: a mutex handle at <path>/leases whose holds are permits, and belong to no thread;
+ * and the mutex that any thread may unlock, a semaphore with one permit.
  * This file owns what the client knows of the number of permits, and the record of the inner
  * mutex's path. Users call it from any thread; permit_request.c does the waiting, under the
  * client's mutex. */
@@ -323,5 +324,72 @@ int zkl_permit_release(struct zkl_permit *permit)
     ZKL_SHIELDED();
     rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
     zkl_place_unref(place);
+    return rc;
+}
+
+/* --- the mutex that any thread may unlock ---------------------------------- */
+
+/* It has one permit, which belongs to the handle: that has the one hold, with a reference
+ * (permit_request.c). */
+static int lock_mutex(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
+{
+    struct zkl_attempt_of_one one;
+    int rc = zkl_attempt_of_permits(&one, mutex->semaphore, 1, wait);
+    return zkl_attempt_take_one(&one, mutex, rc, grant, NULL);
+}
+
+static int acquire_mutex(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                         struct zkl_grant *grant)
+{
+    int rc = zkl_wait_check_over(wait, mutex->semaphore->path->path);
+    ZKL_SHIELDED();
+    if (rc == 0)
+        rc = zkl_semaphore_check_handle(mutex, wait);
+    return rc == 0 ? lock_mutex(mutex, wait, grant) : zkl_count_failure(mutex, rc);
+}
+
+static int give_up(struct zkl_mutex *mutex, struct zkl_place **place)
+{
+    ZKL_SHIELDED();
+    *place = zkl_semaphore_take(mutex, NULL);
+    return *place ? 0 : zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
+}
+
+static struct zkl_hold find(struct zkl_mutex *mutex)
+{
+    struct zkl_place *place = zkl_semaphore_find(mutex);
+    return (struct zkl_hold){.mutex = mutex, .place = place, .count = place != NULL};
+}
+
+static void put(const struct zkl_hold *hold)
+{
+    zkl_place_unref(hold->place);
+}
+
+static const struct zkl_mutex_kind handle_kind = {
+    .acquire = acquire_mutex,
+    .find = find,
+    .put = put,
+    .give_up = give_up,
+    .fini = zkl_semaphore_fini, /* which begins with it */
+};
+
+static int init_mutex(void *handle, struct zkl_client *client, const char *path, int permits,
+                      const struct zkl_mutex_options *options, const char *call)
+{
+    struct zkl_semaphore *semaphore = handle;
+    semaphore->base.kind = &handle_kind;
+    return zkl_semaphore_init(semaphore, client, path, permits, options, call);
+}
+
+int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
+                            const struct zkl_lock_options *options)
+{
+    static const struct zkl_lock_maker maker = {
+        "zkl_semaphore_mutex_new", sizeof(struct zkl_semaphore), zkl_lock_options_take, init_mutex};
+    void *made;
+    int rc = zkl_lock_new(&maker, mutex, client, path, 1, options, &made);
+    if (rc == 0)
+        *mutex = &((struct zkl_semaphore *)made)->base;
     return rc;
 }
