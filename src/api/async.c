@@ -408,7 +408,8 @@ static int begin_op(struct zkl_op *op)
 struct releasing {
     struct zkl_op op;        /* first */
     struct zkl_place *place; /* with a reference; NULL: there was more than one lock of it */
-    bool passed;             /* another owner has the hold already, or the handle does */
+    struct zkl_caller caller;
+    bool passed; /* another owner has the hold already, or the handle does */
 };
 
 static int step_releasing(struct zkl_op *op, int64_t *next_ns)
@@ -420,10 +421,10 @@ static int step_releasing(struct zkl_op *op, int64_t *next_ns)
 
 static void releasing_decided(struct zkl_op *op, int rc)
 {
-    struct zkl_place *place = ((struct releasing *)op)->place;
+    struct releasing *r = (struct releasing *)op;
     (void)rc;
-    if (place)
-        place->op = NULL;
+    if (r->place && !r->passed)
+        r->place->caller = NULL;
 }
 
 static int finish_releasing(struct zkl_op *op, int rc)
@@ -471,12 +472,14 @@ static int release(struct releasing *r, struct zkl_place *place)
     }
     zkl_driver_lock(place->client->driver);
     r->place = place;
-    place->op = &r->op;
     r->passed = !zkl_place_begin_release(place);
-    if (r->passed)
+    if (r->passed) {
         zkl_op_decide(&r->op, 0);
-    else
+    } else {
+        r->caller.op = &r->op;
+        place->caller = &r->caller;
         zkl_op_step(&r->op);
+    }
     zkl_driver_unlock(place->client->driver);
     return 0;
 }

@@ -31,6 +31,7 @@ int zkl_attempt_of_mutex(struct zkl_attempt_of_one *one, struct zkl_hold *hold,
     struct zkl_mutex *mutex = hold->mutex;
     set_up(one, mutex->client, wait);
     one->share.own = hold;
+    one->attempt.caller.alone = !under;
     one->part.place = one->share.place = zkl_place_new(mutex, under ? under->place : NULL);
     return one->share.place ? 0 : zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
 }
@@ -51,21 +52,19 @@ int zkl_attempt_of_permits(struct zkl_attempt_of_one *one, struct zkl_semaphore 
 int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op)
 {
     struct zkl_wait each = a->wait;
-    int rc = 0;
+    int rc = a->wait.cancel && a->count > 0 ? zkl_cancel_use(a->client, a->wait.cancel) : 0;
+    if (rc != 0)
+        return rc;
+    a->caller.op = op;
+    a->caller.cancel = a->wait.cancel;
+    a->caller.sleeps_on = a->count > 0 ? a->parts[0].place : NULL;
     if (a->count > 1) {
         each.deadline_ns = a->deadline = zkl_wait_bound(a->client, &a->wait);
         each.lease_ms = 0; /* it begins when all are held */
     }
-    for (size_t i = 0; rc == 0 && i < a->count; i++) {
-        struct zkl_place *place = a->parts[i].place;
-        place->leader = i > 0 ? a->parts[0].place : NULL;
-        rc = zkl_acquisition_begin(&a->parts[i], place, &each); /* only the first can fail */
-    }
-    if (rc != 0)
-        return rc;
+    for (size_t i = 0; i < a->count; i++)
+        zkl_acquisition_begin(&a->parts[i], a->parts[i].place, &a->caller, &each);
     a->begun = a->count;
-    if (a->count > 0)
-        a->parts[0].place->op = op;
     return 0;
 }
 
@@ -128,14 +127,13 @@ int zkl_attempt_step(struct zkl_attempt *a, int64_t *next_ns)
         rc = zkl_acquisition_step(part, next_ns);
         if (rc != 0)
             return rc == ZKL_GOES_ON ? rc : fail_part(a, part, rc);
-        if (part->place->given)
-            part->place->given->leader = part->place;
         a->at++;
     }
 }
 
 void zkl_attempt_cancel(struct zkl_attempt *a)
 {
+    a->caller.canceled = true;
     for (size_t i = 0; i < a->count; i++)
         zkl_acquisition_cancel(&a->parts[i]);
 }
@@ -145,15 +143,12 @@ void zkl_attempt_end(struct zkl_attempt *a, int rc)
     for (size_t i = a->count; rc != 0 && i-- > 0;)
         zkl_acquisition_back_out(&a->parts[i]);
     for (size_t i = 0; i < a->count; i++) {
-        struct zkl_acquisition *part = &a->parts[i];
-        if (part->place->given)
-            part->place->given->leader = NULL;
-        zkl_acquisition_end(part, rc);
-        part->place->leader = NULL;
-        part->place->op = NULL;
+        zkl_acquisition_end(&a->parts[i], rc);
         if (rc == 0)
-            zkl_acquisition_settle(part, rc);
+            zkl_acquisition_settle(&a->parts[i], rc);
     }
+    if (a->caller.cancel && a->count > 0)
+        zkl_cancel_unuse(a->client, a->caller.cancel);
 }
 
 int zkl_attempt_run(struct zkl_attempt *a)

@@ -17,6 +17,7 @@ struct zkl_share {
 
 struct zkl_attempt {
     struct zkl_client *client;
+    struct zkl_caller caller;
     struct zkl_wait wait;
     int64_t deadline; /* of all parts, where there are several */
     size_t share_count;

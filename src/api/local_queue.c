@@ -29,7 +29,7 @@ static void queues(struct zkl_local_queue *local_queue, struct zkl_local_waiter 
 static void take_given(struct zkl_place *place)
 {
     place->given = (struct zkl_place *)place->local_waiter.given;
-    place->given->leader = place;
+    place->given->caller = place->caller;
     place->given->began_ns = place->began_ns;
     place->phase = ZKL_PHASE_GRANTED;
 }
@@ -112,8 +112,8 @@ void zkl_place_put_given(struct zkl_place *place)
     if (!got)
         return;
     place->given = NULL;
-    if (got->leader == place)
-        got->leader = NULL;
+    if (got->caller == place->caller)
+        got->caller = NULL;
     zkl_place_put(got);
 }
 

@@ -154,8 +154,6 @@ static int acquire_new(struct zkl_hold *hold, const struct zkl_wait *wait,
     struct zkl_attempt_of_one one;
     ZKL_SHIELDED();
     int rc = zkl_attempt_of_mutex(&one, hold, under, wait);
-    if (rc == 0)
-        one.share.place->may_cache = !under;
     return zkl_attempt_take_one(&one, hold->mutex, rc, grant, NULL);
 }
 

@@ -53,7 +53,6 @@ static bool add_places(struct zkl_permit_request *request, struct zkl_mutex *mut
             return false;
         place->request = request;
         request->members[1 + request->count].contender = &place->contender;
-        place->leader = request->count > 0 ? zkl_permit_request_place(request, 0) : NULL;
     }
     return true;
 }
@@ -180,7 +179,6 @@ void zkl_permit_request_returned(struct zkl_permit_request *request, int rc)
     for (size_t i = 0; i < request->count; i++) {
         struct zkl_place *place = zkl_permit_request_place(request, i);
         place->request = NULL;
-        place->leader = NULL;
         if (rc == 0)
             atomic_fetch_add(&place->refs, 1); /* the owner's */
     }

@@ -148,22 +148,25 @@ static void woken(struct zkl_waker *waker)
 
 void zkl_place_wake(struct zkl_place *place)
 {
-    while (place->leader)
-        place = place->leader;
-    if (place->op) {
-        zkl_op_wake(place->op);
+    const struct zkl_caller *caller = place->caller;
+    if (!caller)
+        return;
+    if (caller->op) {
+        zkl_op_wake(caller->op);
         return;
     }
-    if (place->waker.queued)
+    if (caller->sleeps_on->waker.queued)
         return;
-    ref(place);
-    zkl_driver_wake(place->client->driver, &place->waker);
+    ref(caller->sleeps_on);
+    zkl_driver_wake(place->client->driver, &caller->sleeps_on->waker);
 }
 
 void zkl_place_put(struct zkl_place *place)
 {
-    zkl_place_wake(place);  /* its reference keeps the place until the mutex is released, */
-    zkl_place_unref(place); /* so this one can be dropped here */
+    if (place->waker.queued)
+        zkl_place_unref(place); /* not the last one: the waker has one */
+    else
+        zkl_driver_wake(place->client->driver, &place->waker);
 }
 
 /* --- the state callback ------------------------------------------------- */
@@ -355,6 +358,7 @@ void zkl_place_notification(struct zkl_port *port, struct zkl_contender *contend
         break;
     case ZKL_NOTIFY_ENDED:
         place->ended = true;
+        zkl_place_wake(place);
         zkl_place_put(place); /* the core's reference */
         break;
     }

@@ -29,6 +29,16 @@ enum zkl_place_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, Z
 
 #define ZKL_HOLD_EVENTS 8
 
+/* A call that waits for places: a thread, which sleeps on the condition variable of one of them, or
+ * an operation. Under the driver's mutex. All of its places point to it, until it ends. */
+struct zkl_caller {
+    struct zkl_place *sleeps_on;
+    struct zkl_op *op;         /* NULL: a thread */
+    struct zkl_cancel *cancel; /* NULL: none */
+    bool canceled;             /* the operation was */
+    bool alone;                /* it waits for one lock only */
+};
+
 struct zkl_place {
     struct zkl_contender contender; /* first: news come with a pointer to it */
     struct zkl_client *client;
@@ -38,15 +48,12 @@ struct zkl_place {
 
     /* under the driver's mutex */
     struct zkl_waker waker;
+    struct zkl_caller *caller; /* NULL: nobody waits for it */
     enum zkl_place_phase phase;
     int code;
     int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
-    struct zkl_cancel *cancel;
-    int reason;    /* why it is suspect or lost, by the last report */
-    bool canceled; /* the operation was */
-    /* the operation that waits for it; NULL: a thread waits, or nothing does */
-    struct zkl_op *op;
+    int reason;                /* why it is suspect or lost, by the last report */
     struct zkl_bundle *bundle; /* that it waits with, and is confirmed with; NULL: alone */
     struct zkl_place *wait_next, *wait_prev;
     /* of a multi-lock that is being released: its member, and the next place */
@@ -67,8 +74,6 @@ struct zkl_place {
     struct zkl_place *given; /* what it got there instead of its own, until its call returns */
     /* the request for permits that it is part of, while that is waited for */
     struct zkl_permit_request *request;
-    struct zkl_place *leader; /* whose thread waits for this one too, meanwhile */
-    bool may_cache;           /* it is a thread's, and alone */
     /* if it is granted its node may become that of all readers of the handle */
     bool caches;
     struct zkl_place *downgrade_from; /* a read lock's: the owner's write lock; with a reference */
@@ -98,14 +103,14 @@ struct zkl_place {
 /* under: the write lock of the same owner, of a read lock below it; or NULL. NULL: no memory. */
 struct zkl_place *zkl_place_new(struct zkl_mutex *mutex, struct zkl_place *under);
 void zkl_place_unref(struct zkl_place *place); /* without the mutex */
-void zkl_place_put(struct zkl_place *place);   /* the same with it */
+void zkl_place_put(struct zkl_place *place);   /* the same with it: once it is released */
 /* The core's notifications: called through the port; with the mutex. */
 void zkl_place_notification(struct zkl_port *port, struct zkl_contender *contender,
                             const struct zkl_notification *notification);
 /* The caller receives it: from here on the library reports its states. A second call does
  * nothing. With the mutex. */
 void zkl_place_returned(struct zkl_place *place);
-/* Wake its thread once the mutex is released. */
+/* Wake its caller, if there is one, once the mutex is released. */
 void zkl_place_wake(struct zkl_place *place);
 /* Free what zkl_driver_quiesce returned; without the mutex. */
 void zkl_place_drop_notes(struct zkl_note *notes);
@@ -247,6 +252,7 @@ struct zkl_acquisition {
     struct zkl_place *place;
     struct zkl_bundle *bundle; /* or NULL */
     size_t count, culprit;     /* places; of a bundle: which one a failure is about, or count */
+    struct zkl_caller *caller;
     struct zkl_wait wait;
     int64_t deadline;
     int64_t busy_at; /* a try stops waiting at this time for a node that may have no holder */
@@ -254,16 +260,16 @@ struct zkl_acquisition {
 };
 #define ZKL_GOES_ON 2 /* beside the codes: call again when woken, or then */
 
-/* All with the mutex. 0, ZKL_ENOMEM or ZKL_ESYSTEM: it has not begun. */
-int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_place *place,
-                          const struct zkl_wait *wait);
+/* All with the mutex. */
+void zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_place *place,
+                           struct zkl_caller *caller, const struct zkl_wait *wait);
 /* A code, or ZKL_GOES_ON with the latest time of the next step. */
 int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns);
 /* With that code. The handle is in use still, ... */
 void zkl_acquisition_end(struct zkl_acquisition *a, int rc);
 /* ... until here, if nothing was acquired. */
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc);
-/* The operation is canceled. */
+/* Its caller is canceled. */
 void zkl_acquisition_cancel(struct zkl_acquisition *a);
 /* Part of a multi-lock: a step has returned 0, or not yet, and another part was lost: it is given
  * up, and its next step begins anew. */
@@ -291,6 +297,7 @@ bool zkl_place_begin_release(struct zkl_place *place);
  * need the mutex. */
 struct zkl_release {
     struct zkl_place *first; /* the first of those to wait for */
+    struct zkl_caller caller;
 };
 /* The transaction deletes the place that was added last first. */
 void zkl_release_add(struct zkl_release *r, struct zkl_place *place, size_t member);

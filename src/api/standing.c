@@ -18,9 +18,7 @@ struct wanted {
 
 static const struct zkl_op *op_of(const struct zkl_place *place)
 {
-    while (place->leader)
-        place = place->leader;
-    return place->op;
+    return place->caller->op;
 }
 
 /* A member of a multi-lock may have its lock already while another one waits. */

@@ -48,12 +48,18 @@ static void stop(struct zkl_place *place, struct zkl_time now, int code)
         zkl_core_stop(core, now, &place->contender, code);
 }
 
+/* Of a bundle the first one stops all. */
+static bool is_first(const struct zkl_place *place)
+{
+    return !place->bundle || place->bundle->members[0].contender == &place->contender;
+}
+
 static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *cancel)
 {
     struct zkl_place *next;
     for (struct zkl_place *place = client->waiting; place; place = next) {
         next = place->wait_next;
-        if (place->cancel != cancel)
+        if (place->caller->cancel != cancel || !is_first(place))
             continue;
         stop(place, zkl_clock_now(), ZKL_ECANCELED);
         zkl_place_wake(place);
@@ -167,10 +173,9 @@ static void take_lock_path(struct zkl_place *place)
     place->has_lock_path = true;
 }
 
-static void enter_list(struct zkl_place *place, struct zkl_cancel *cancel)
+static void enter_list(struct zkl_place *place)
 {
     struct zkl_client *client = place->client;
-    place->cancel = cancel;
     place->wait_prev = NULL;
     place->wait_next = client->waiting;
     if (place->wait_next)
@@ -189,10 +194,11 @@ static void leave_list(struct zkl_place *place)
 }
 
 /* The places of a request for permits belong to one handle, which counts one use until the grant. */
-static void enter_wait(struct zkl_place *place, struct zkl_cancel *cancel, int64_t now_ns)
+static void enter_wait(struct zkl_place *place, struct zkl_caller *caller, int64_t now_ns)
 {
     for (size_t i = 0, n = place_count(place); i < n; i++) {
         struct zkl_place *got = place_at(place, i);
+        got->caller = caller;
         got->fn = got->mutex->fn;
         got->fn_arg = got->mutex->fn_arg;
         got->began_ns = now_ns;
@@ -202,7 +208,7 @@ static void enter_wait(struct zkl_place *place, struct zkl_cancel *cancel, int64
         got->mutex->uses++;
         if (!zkl_roles[got->mutex->naming.role].beside)
             zkl_cached_close(got->mutex); /* a writer must not wait for its own handle's readers */
-        enter_list(got, i == 0 ? cancel : NULL);
+        enter_list(got);
     }
 }
 
@@ -210,8 +216,6 @@ static void leave_wait(struct zkl_place *place)
 {
     for (size_t i = 0; i < (place->bundle ? place->bundle->count : 1); i++)
         leave_list(place->bundle ? place_at(place, i) : place);
-    if (place->cancel)
-        zkl_cancel_unuse(place->client, place->cancel);
 }
 
 static struct zkl_lock_request lock_request_of(const struct zkl_place *place,
@@ -265,7 +269,8 @@ static void start_bundle(const struct zkl_acquisition *a)
 static void start_one(struct zkl_acquisition *a)
 {
     struct zkl_place *place = a->place;
-    place->caches = place->may_cache && zkl_cached_wants(place, &a->wait);
+    bool may_cache = a->caller->alone && !a->caller->op;
+    place->caches = may_cache && zkl_cached_wants(place, &a->wait);
     struct zkl_lock_request lock_request = lock_request_of(place, &a->wait);
     lock_request.try_behind_retained = true;
     lock_request.views = true;
@@ -332,7 +337,7 @@ static bool is_decided(struct zkl_acquisition *a, int64_t *next_ns)
 
 static bool is_canceled(const struct zkl_place *place)
 {
-    return place->canceled || zkl_cancel_is_set(place->cancel);
+    return place->caller->canceled || zkl_cancel_is_set(place->caller->cancel);
 }
 
 enum proof { PROVED, NOT_PROVED, WAITS_FOR_PROOF };
@@ -478,10 +483,7 @@ static int back_out(struct zkl_acquisition *a)
 static bool begin_lease(struct zkl_acquisition *a)
 {
     struct zkl_place *got = a->place->given;
-    if (!got)
-        return true;
-    got->leader = NULL;
-    return a->wait.lease_ms == 0 || zkl_place_lease(got, a->wait.lease_ms);
+    return !got || a->wait.lease_ms == 0 || zkl_place_lease(got, a->wait.lease_ms);
 }
 
 static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
@@ -549,17 +551,8 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
     return rc == ZKL_GOES_ON ? rc : out_of_time(rc, &a->wait, a->deadline);
 }
 
-/* The first member of a bundle is notified for the others. */
-static void take_lock_paths(struct zkl_place *place)
-{
-    for (size_t i = 0, n = place_count(place); i < n; i++) {
-        take_lock_path(place_at(place, i));
-        place_at(place, i)->leader = i > 0 ? place : place->leader;
-    }
-}
-
-int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_place *place,
-                          const struct zkl_wait *wait)
+void zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_place *place,
+                           struct zkl_caller *caller, const struct zkl_wait *wait)
 {
     assert(zkl_driver_is_locked(place->client->driver));
     struct zkl_client *client = place->client;
@@ -568,15 +561,13 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_place *place,
                                   .bundle = place->bundle,
                                   .count = place_count(place),
                                   .culprit = place->bundle ? place_count(place) : 0,
+                                  .caller = caller,
                                   .wait = *wait,
                                   .deadline = bounded_deadline(client->driver, wait, now_ns),
                                   .stage = ZKL_ACQ_BEGINS};
-    if (!place->request)
-        take_lock_paths(place);
-    int rc = wait->cancel ? zkl_cancel_use(client, wait->cancel) : 0;
-    if (rc == 0)
-        enter_wait(place, wait->cancel, now_ns);
-    return rc;
+    for (size_t i = 0; i < a->count && !place->request; i++)
+        take_lock_path(place_at(place, i));
+    enter_wait(place, caller, now_ns);
 }
 
 void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
@@ -588,9 +579,10 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
         zkl_cached_want_no_more(place);
     for (size_t i = 0; rc == 0 && i < a->count; i++)
         zkl_place_returned(place_at(place, i));
-    for (size_t i = a->count; a->bundle && i-- > 0;) {
+    place->caller = NULL;
+    for (size_t i = a->count; i-- > 0;) {
         struct zkl_place *got = place_at(place, i);
-        got->leader = NULL;
+        got->caller = NULL;
         got->bundle = NULL;
     }
     if (place->request)
@@ -607,7 +599,6 @@ void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
 
 void zkl_acquisition_cancel(struct zkl_acquisition *a)
 {
-    a->place->canceled = true;
     stop(a->place, zkl_clock_now(), ZKL_ECANCELED);
     zkl_place_wake(a->place);
 }
@@ -655,8 +646,11 @@ static int give_back(struct zkl_place *place)
 {
     if (!zkl_place_begin_release(place))
         return 0;
+    struct zkl_caller caller = {.sleeps_on = place};
+    place->caller = &caller;
     while (place->phase == ZKL_PHASE_GRANTED)
         zkl_place_wait(place, ZKL_NO_DEADLINE);
+    place->caller = NULL;
     return place->code;
 }
 
@@ -725,9 +719,9 @@ void zkl_release_begin(struct zkl_release *r, struct zkl_op *op)
     if (!r->first)
         return;
     struct zkl_core *core = &r->first->client->driver->core;
+    r->caller = (struct zkl_caller){.sleeps_on = r->first, .op = op};
     for (struct zkl_place *place = r->first; place; place = place->release_next)
-        place->leader = place == r->first ? NULL : r->first;
-    r->first->op = op;
+        place->caller = &r->caller;
     for (struct zkl_place *place = r->first; place;)
         place = release_some(core, place);
     for (struct zkl_place *place = r->first; place; place = place->release_next)
@@ -745,8 +739,7 @@ bool zkl_release_is_over(const struct zkl_release *r)
 void zkl_release_end(struct zkl_release *r)
 {
     for (struct zkl_place *place = r->first; place; place = place->release_next) {
-        place->leader = NULL;
-        place->op = NULL;
+        place->caller = NULL;
         zkl_count_end(place);
         place->mutex->uses--;
     }
