@@ -3,7 +3,7 @@
 """alone.py MESON SOURCE: the library alone needs libzookeeper and nothing else.
 
 Method: PATH holds no more than a C compiler, binutils and ninja, pkg-config knows no package, and every option
-that can be turned off is. Under these conditions meson refuses to configure the command, for want of jansson; without it
+that can be turned off is. There is no docs folder. Under these conditions meson refuses to configure the command, for want of jansson; without it
 the library is configured, built and installed. It needs libzookeeper_mt and libc, no program or page of one comes along,
 and a program builds with it."""
 import os
@@ -54,7 +54,13 @@ def main():
         check(refused.returncode != 0 and 'libjansson-dev' in refused.stdout,
               f'jansson was found where nothing is installed, so this shows nothing: {refused.stdout}')
 
-        said = run([MESON, 'setup', work / 'build', SOURCE, '--prefix=/usr', *NOTHING_ELSE], env=environment)
+        source = work / 'source'
+        source.mkdir()
+        for name in ('meson.build', 'meson_options.txt'):
+            shutil.copy(SOURCE / name, source)
+        for name in ('include', 'src'):
+            shutil.copytree(SOURCE / name, source / name)
+        said = run([MESON, 'setup', work / 'build', source, '--prefix=/usr', *NOTHING_ELSE], env=environment)
         asked = re.findall(r'^(?:Run-time dependency|Program|Library|C\+\+ compiler).*', said, re.MULTILINE)
         check(asked == ['Run-time dependency threads found: YES', 'Library zookeeper_mt found: YES'],
               f'configuring looks for something else than threads and libzookeeper_mt: {asked}')
