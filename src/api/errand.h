@@ -53,8 +53,8 @@ struct zkl_errand {
 /* Send all together, in this order, and wait for their answers: what is read is not older than what
  * was answered before it (B16, B18). One read by itself goes out again with the next link; with more
  * a link that breaks answers LOST. 0: each has an answer. Else none counts, and what was to be
- * written may have been: ZKL_ETIMEDOUT; ZKL_ECANCELED (cancel may be NULL); or as of a lock. Any
- * thread but a callback's. */
+ * written may have been: ZKL_ETIMEDOUT; ZKL_EDISCONNECTED: the deadline found no link; ZKL_ECANCELED
+ * (cancel may be NULL); or as of a lock. Any thread but a callback's. */
 ZKL_API int zkl_errands(struct zkl_client *client, struct zkl_errand *errands, size_t count,
                         int64_t deadline_ns, struct zkl_cancel *cancel);
 

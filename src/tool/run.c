@@ -47,8 +47,8 @@ struct run {
 
 /* --- waiting ------------------------------------------------------------- */
 
-/* A signal that would end us does so from here on, but not before our place in the queue is given
- * up. */
+/* A signal that would end us does so while we wait, or record the run, but not before our place in
+ * the queue is given up. */
 static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
 {
     struct standing standing;
@@ -59,7 +59,7 @@ static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
     int rc = claim_acquire(&run->claim, wait);
     if (is_told)
         standing_end(&standing);
-    signals_hold_back(false);
+    signals_hold_back(rc != 0 || !run->options.not_within_ms);
     return rc;
 }
 
@@ -352,12 +352,6 @@ static int run_recorded(struct run *run)
     return rc;
 }
 
-static int run_unrecorded(struct run *run)
-{
-    signals_hold_back(true);
-    return run_command_under_lock(run);
-}
-
 static int with_claim(struct run *run, int64_t started_ns)
 {
     int code = acquire(run, started_ns), rc = 0;
@@ -366,7 +360,8 @@ static int with_claim(struct run *run, int64_t started_ns)
     if (!signals_open(&run->signals))
         rc = fail(EXIT_SYSTEM, "no descriptor is available");
     else if (!signals_caught())
-        rc = run->options.not_within_ms ? run_recorded(run) : run_unrecorded(run);
+        rc = run->options.not_within_ms ? run_recorded(run) : run_command_under_lock(run);
+    signals_hold_back(true);
     if (rc == RECORD_EARLY) {
         claim_release(&run->claim); /* what becomes of it changes nothing */
         return run->options.skip;
@@ -406,8 +401,7 @@ static int with_job(struct run *run)
         rc = with_client(run, started_ns);
     if (run->client)
         tool_disconnect(run->client);
-    signals_hold_back(true); /* none sets it any more */
-    zkl_cancel_free(run->cancel);
+    zkl_cancel_free(run->cancel); /* no signal sets it any more: signals_hold_back */
     return rc;
 }
 

@@ -406,6 +406,50 @@ static void an_unread_word_is_left_out(void **state)
     end(&s);
 }
 
+/* The main thread waits for a descriptor. Where the kernel does not say it: after a while. */
+static bool is_polling(pid_t pid)
+{
+    char name[40], where[80] = "";
+    snprintf(name, sizeof name, "/proc/%d/wchan", (int)pid);
+    FILE *file = fopen(name, "r");
+
+    if (file == NULL)
+        return false;
+    bool polls = fgets(where, sizeof where, file) != NULL && strstr(where, "poll") != NULL;
+    fclose(file);
+    return polls;
+}
+
+/* Goal: nor does a signal that comes while zklock waits for that reader. Method: the run is too early, which zklock would
+ * say, with the lock; it ends by the signal. Seen red: for ever. */
+static void a_signal_makes_no_room(void **state)
+{
+    const char *path = cluster_path("loss");
+    struct tool tool = {.output = -1};
+    int ends[2];
+
+    (void)state;
+    set_session(SESSION);
+    tool_check(0, "", "run", "--not-within", "3600", path, "--", "true");
+    check_ok(pipe2(ends, O_CLOEXEC));
+    fill(ends[1]);
+    tool.pid = fork();
+    if (tool.pid == 0) {
+        tool_default_signals();
+        dup2(ends[1], STDERR_FILENO);
+        execl(ZKLOCK, ZKLOCK, "run", "-v", "--not-within", "3600", path, "--", "true",
+              (char *)NULL);
+        _exit(98);
+    }
+    check_wait(cluster_children(path) == 1, WAIT_MS);
+    wait_until(is_polling(tool.pid), WAIT_MS);
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_signal(&tool), ==, SIGTERM);
+    check_num(cluster_children(path), ==, 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* --- the lock is lost ----------------------------------------------------------------------------- */
 
 struct session {
@@ -493,6 +537,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stopped_before_the_command),
     cmocka_unit_test(cut_off_before_the_command),
     cmocka_unit_test(an_unread_word_is_left_out),
+    cmocka_unit_test(a_signal_makes_no_room),
     cmocka_unit_test(the_session_is_ended),
     cmocka_unit_test(the_node_is_deleted),
     cmocka_unit_test(a_short_cut_is_no_loss),
