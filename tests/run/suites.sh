@@ -70,27 +70,35 @@ sweep()
     rm -rf "$work"
 }
 
+# More of them at once: they wait most of the time.
+waiting() # tests ...
+{
+    at_once=$((at_once * 3 / 2))
+    "$@"
+    at_once=$((at_once * 2 / 3))
+}
+
 # What mostly waits, for servers and timeouts: in one go no long test keeps the processors idle at each suite's end.
 together() # [options]
 {
     plain || return
     each=each
-    tests gcc --suite docs --suite lib --suite cluster --suite tool --suite fault --suite window --suite curator \
-        --suite interop --suite examples $rest "$@"
+    waiting tests gcc --suite docs --suite lib --suite cluster --suite tool --suite fault --suite window \
+        --suite curator --suite interop --suite examples $rest "$@"
     each=''
 }
 
 # Before each commit: of the tests those of meson's suite quick, and built only what they need.
 quick() # [options]
 {
-    built_of=quick at_once=$((at_once * 3 / 2))
+    built_of=quick
     if build gcc gcc --werror; then
         passed=$((passed + 1))
-        tests gcc --suite quick "$@"
+        waiting tests gcc --suite quick "$@"
     else
         fail "the build with gcc"
     fi
-    built_of='' at_once=$((at_once * 2 / 3)) rest='--no-suite quick'
+    built_of='' rest='--no-suite quick'
 }
 
 # clang's warnings don't depend on how it builds: what clang-thread needs anyway will do.
