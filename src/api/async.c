@@ -465,11 +465,8 @@ static int begin_releasing(struct zkl_client *client, zkl_done_fn fn, void *arg,
 /* The hold has no owner any more: this call drops its reference. r NULL: the client is closed. */
 static int release(struct releasing *r, struct zkl_place *place)
 {
-    if (!r) {
-        int rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
-        zkl_place_unref(place);
-        return rc;
-    }
+    if (!r)
+        return zkl_lock_release(place);
     zkl_driver_lock(place->client->driver);
     r->place = place;
     r->passed = !zkl_place_begin_release(place);

@@ -313,3 +313,11 @@ int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc)
         return zkl_fail(rc, "%s: %s", path, place->detail);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
 }
+
+int zkl_lock_release(struct zkl_place *place)
+{
+    ZKL_SHIELDED();
+    int rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
+    zkl_place_unref(place);
+    return rc;
+}

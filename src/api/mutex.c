@@ -231,14 +231,6 @@ int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns, struct zk
 
 /* --- release ------------------------------------------------------------ */
 
-static int release(struct zkl_place *place)
-{
-    ZKL_SHIELDED();
-    int rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
-    zkl_place_unref(place);
-    return rc;
-}
-
 int zkl_mutex_unlock(struct zkl_mutex *mutex)
 {
     if (!mutex)
@@ -250,5 +242,5 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
         return zkl_fail(ZKL_EINCALLBACK, "%s", mutex->lock_path->path);
     struct zkl_place *place;
     rc = mutex->kind->give_up(mutex, &place);
-    return place ? release(place) : rc;
+    return place ? zkl_lock_release(place) : rc;
 }

@@ -175,6 +175,8 @@ void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_place *place
 int zkl_place_fail_answer(const struct zkl_place *place, int rc, const char *path);
 int zkl_mutex_fail_acquire(const struct zkl_place *place, int rc);
 int zkl_mutex_fail_unlock(const struct zkl_place *place, int rc);
+/* The last unlock, by a thread that waits for it: the code, noted. Drops the caller's reference. */
+int zkl_lock_release(struct zkl_place *place);
 /* The caller's wait as this library knows it, defaults for NULL; 0 or EINVAL, said for call. */
 int zkl_wait_take(struct zkl_wait *ours, const struct zkl_wait *theirs, const char *call);
 /* 0, or what is wrong with the wait, the client, or (blocks) the thread, said for call. */

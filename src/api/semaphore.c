@@ -321,10 +321,7 @@ int zkl_permit_release(struct zkl_permit *permit)
         return rc;
     if (zkl_driver_in_callback())
         return zkl_fail(ZKL_EINCALLBACK, "%s", place->lock_path->path);
-    ZKL_SHIELDED();
-    rc = zkl_mutex_fail_unlock(place, zkl_place_release(place));
-    zkl_place_unref(place);
-    return rc;
+    return zkl_lock_release(place);
 }
 
 /* --- the mutex that any thread may unlock ---------------------------------- */
