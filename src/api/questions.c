@@ -14,7 +14,7 @@
 
 /* --- what the caller has -------------------------------------------------- */
 
-/* At one moment. */
+/* At one moment; all 0 where it could not be asked. */
 struct seen {
     const char *call;
     const struct zkl_client *client;
@@ -62,6 +62,7 @@ static void put(const struct zkl_hold *hold)
 static int see_mutex(struct seen *seen, struct zkl_mutex *mutex, const char *call)
 {
     struct zkl_hold own;
+    *seen = (struct seen){0};
     int rc = find(mutex, call, &own);
     if (rc != 0)
         return rc;
@@ -84,6 +85,7 @@ static int find_permit(struct zkl_permit *permit, const char *call, struct zkl_p
 static int see_permit(struct seen *seen, struct zkl_permit *permit, const char *call)
 {
     struct zkl_place *place;
+    *seen = (struct seen){0};
     int rc = find_permit(permit, call, &place);
     if (rc != 0)
         return rc;
@@ -138,6 +140,7 @@ static void add_member(struct seen *seen, const struct zkl_multi *multi, size_t 
 static int see_multi(struct seen *seen, struct zkl_multi *multi, const char *call)
 {
     struct zkl_multi_hold *held;
+    *seen = (struct seen){0};
     int rc = zkl_multi_find(multi, call, &held);
     if (rc != 0)
         return rc;
@@ -174,8 +177,10 @@ const char *zkl_hold_why_unproved(const struct zkl_client *client)
     return atomic_load(&client->driver->unprovable) ? ": " ZKL_MAKE_OTHER : "";
 }
 
-static int check(const struct seen *seen, int64_t need_ms)
+static int check(int rc, const struct seen *seen, int64_t need_ms)
 {
+    if (rc != 0)
+        return rc;
     if (zkl_check_ms(need_ms, seen->call) != 0)
         return ZKL_EBADTIMEOUT;
     if (!seen->held)
@@ -190,11 +195,16 @@ static int check(const struct seen *seen, int64_t need_ms)
     return 0;
 }
 
-/* A number, which is no failure. */
-static int64_t answer(int64_t number)
+static bool is_enough(int rc, const struct seen *seen, int64_t need_ms)
 {
-    zkl_fail_none();
-    return number;
+    return rc == 0 && zkl_hold_still_held(seen->window_ms, need_ms, seen->call);
+}
+
+/* rc 0: what was seen is the answer; else it is all 0. */
+static void answer(int rc)
+{
+    if (rc == 0)
+        zkl_fail_none();
 }
 
 static int read_state(const struct zkl_place *place, enum zkl_reason *reason)
@@ -206,7 +216,8 @@ static int read_state(const struct zkl_place *place, enum zkl_reason *reason)
         state = zkl_place_state_now(place, reason);
         zkl_driver_unlock(place->client->driver);
     }
-    return (int)answer(state);
+    zkl_fail_none();
+    return state;
 }
 
 static int node_path(const struct zkl_place *place, char *buf, size_t size, const char *call)
@@ -240,39 +251,41 @@ static enum zkl_reason *no_reason(enum zkl_reason *reason, enum zkl_reason *unwa
 int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms)
 {
     struct seen seen;
-    return see_mutex(&seen, mutex, __func__) == 0 &&
-           zkl_hold_still_held(seen.window_ms, need_ms, __func__);
+    return is_enough(see_mutex(&seen, mutex, __func__), &seen, need_ms);
 }
 
 int zkl_mutex_check(struct zkl_mutex *mutex, int64_t need_ms)
 {
     struct seen seen;
-    int rc = see_mutex(&seen, mutex, __func__);
-    return rc == 0 ? check(&seen, need_ms) : rc;
+    return check(see_mutex(&seen, mutex, __func__), &seen, need_ms);
 }
 
 int zkl_mutex_hold_count(struct zkl_mutex *mutex)
 {
     struct seen seen;
-    return see_mutex(&seen, mutex, __func__) == 0 ? (int)answer(seen.count) : 0;
+    answer(see_mutex(&seen, mutex, __func__));
+    return seen.count;
 }
 
 uint64_t zkl_mutex_token(struct zkl_mutex *mutex)
 {
     struct seen seen;
-    return see_mutex(&seen, mutex, __func__) == 0 ? (uint64_t)answer((int64_t)seen.token) : 0;
+    answer(see_mutex(&seen, mutex, __func__));
+    return seen.token;
 }
 
 int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex)
 {
     struct seen seen;
-    return see_mutex(&seen, mutex, __func__) == 0 ? answer(seen.window_ms) : 0;
+    answer(see_mutex(&seen, mutex, __func__));
+    return seen.window_ms;
 }
 
 int zkl_mutex_revoke_requested(struct zkl_mutex *mutex)
 {
     struct seen seen;
-    return see_mutex(&seen, mutex, __func__) == 0 ? (int)answer(seen.revoked) : 0;
+    answer(see_mutex(&seen, mutex, __func__));
+    return seen.revoked;
 }
 
 int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason)
@@ -323,33 +336,34 @@ int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms)
 int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms)
 {
     struct seen seen;
-    return see_permit(&seen, permit, __func__) == 0 &&
-           zkl_hold_still_held(seen.window_ms, need_ms, __func__);
+    return is_enough(see_permit(&seen, permit, __func__), &seen, need_ms);
 }
 
 int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms)
 {
     struct seen seen;
-    int rc = see_permit(&seen, permit, __func__);
-    return rc == 0 ? check(&seen, need_ms) : rc;
+    return check(see_permit(&seen, permit, __func__), &seen, need_ms);
 }
 
 uint64_t zkl_permit_token(struct zkl_permit *permit)
 {
     struct seen seen;
-    return see_permit(&seen, permit, __func__) == 0 ? (uint64_t)answer((int64_t)seen.token) : 0;
+    answer(see_permit(&seen, permit, __func__));
+    return seen.token;
 }
 
 int64_t zkl_permit_window_ms(struct zkl_permit *permit)
 {
     struct seen seen;
-    return see_permit(&seen, permit, __func__) == 0 ? answer(seen.window_ms) : 0;
+    answer(see_permit(&seen, permit, __func__));
+    return seen.window_ms;
 }
 
 int zkl_permit_revoke_requested(struct zkl_permit *permit)
 {
     struct seen seen;
-    return see_permit(&seen, permit, __func__) == 0 ? (int)answer(seen.revoked) : 0;
+    answer(see_permit(&seen, permit, __func__));
+    return seen.revoked;
 }
 
 int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *reason)
@@ -378,21 +392,20 @@ int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms)
 int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms)
 {
     struct seen seen;
-    return see_multi(&seen, multi, __func__) == 0 &&
-           zkl_hold_still_held(seen.window_ms, need_ms, __func__);
+    return is_enough(see_multi(&seen, multi, __func__), &seen, need_ms);
 }
 
 int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms)
 {
     struct seen seen;
-    int rc = see_multi(&seen, multi, __func__);
-    return rc == 0 ? check(&seen, need_ms) : rc;
+    return check(see_multi(&seen, multi, __func__), &seen, need_ms);
 }
 
 int64_t zkl_multi_window_ms(struct zkl_multi *multi)
 {
     struct seen seen;
-    return see_multi(&seen, multi, __func__) == 0 ? answer(seen.window_ms) : 0;
+    answer(see_multi(&seen, multi, __func__));
+    return seen.window_ms;
 }
 
 uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index)
@@ -504,5 +517,6 @@ int zkl_multi_hold_state(struct zkl_multi *multi, enum zkl_reason *reason)
         state = worst_state(multi, held, why);
         zkl_driver_unlock(multi->client->driver);
     }
-    return (int)answer(state);
+    zkl_fail_none();
+    return state;
 }
