@@ -67,8 +67,7 @@ static socklen_t read_address(const char *digits, int port, struct sockaddr_stor
     return 0;
 }
 
-/* 1 if fd is ready for the events, 0 if the deadline came first. */
-static int wait_ready(int fd, short events, int64_t deadline_ms)
+int net_ready(int fd, short events, int64_t deadline_ms)
 {
     for (;;) {
         struct pollfd p = {fd, events, 0};
@@ -240,7 +239,7 @@ int net_connect(const char *host, int port, int64_t deadline_ms)
 
     if (fd < 0)
         return -1;
-    if (wait_ready(fd, POLLOUT, deadline_ms) &&
+    if (net_ready(fd, POLLOUT, deadline_ms) &&
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
         return fd;
     close(fd);
@@ -257,7 +256,7 @@ int net_send(int fd, const void *data, size_t n, int64_t deadline_ms)
             at += k;
             n -= (size_t)k;
         } else if (errno == EAGAIN) {
-            if (!wait_ready(fd, POLLOUT, deadline_ms))
+            if (!net_ready(fd, POLLOUT, deadline_ms))
                 return -1;
         } else if (errno != EINTR) {
             return -1;
@@ -273,7 +272,7 @@ long net_recv_some(int fd, void *data, size_t n, int64_t deadline_ms)
         if (k >= 0)
             return k;
         if (errno == EAGAIN) {
-            if (!wait_ready(fd, POLLIN, deadline_ms))
+            if (!net_ready(fd, POLLIN, deadline_ms))
                 return -1;
         } else if (errno != EINTR) {
             return -1;

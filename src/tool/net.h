@@ -11,6 +11,8 @@
 int64_t net_now_ms(void);
 /* CLOCK_BOOTTIME in nanoseconds: the clock of a hold's window, the same for all processes. */
 int64_t net_boot_ns(void);
+/* 1 if fd is ready for the events of poll, 0 if the deadline came first. A signal does not end it. */
+int net_ready(int fd, short events, int64_t deadline_ms);
 /* Between two probes of a condition that has no signal. */
 void net_nap_ms(int ms);
 

@@ -5,7 +5,6 @@
  * of the programs call it. */
 #include "say.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,25 +13,11 @@
 
 #include <zklock/zklock.h>
 
-#include "clock.h"
+#include "net.h"
 #include "plain.h"
 
 const char *program_name = "zklock";
 atomic_int say_waits_ms = SAY_WAITS;
-
-/* False: its reader has not made room in that time. A signal does not end the wait: the write behind
- * it has no end. */
-static bool has_room(int waits_ms)
-{
-    struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
-    int64_t until = zkl_now_ns() + waits_ms * MS_NS;
-    int n = poll(&to, 1, waits_ms);
-    while (n < 0 && errno == EINTR) {
-        int64_t left_ms = (until - zkl_now_ns()) / MS_NS;
-        n = poll(&to, 1, left_ms > 0 ? (int)left_ms : 0);
-    }
-    return n != 0;
-}
 
 /* In one write: several processes share the stream. */
 static void say_list(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
@@ -40,7 +25,8 @@ static void say_list(const char *format, va_list args)
 {
     char text[1500], line[PLAIN_TIMES * sizeof text];
     int waits_ms = say_waits_ms;
-    if (waits_ms != SAY_WAITS && !has_room(waits_ms))
+    /* A signal does not end this wait: the write behind it has no end. */
+    if (waits_ms != SAY_WAITS && !net_ready(STDERR_FILENO, POLLOUT, net_now_ms() + waits_ms))
         return;
     vsnprintf(text, sizeof text, format, args);
     plain(line, text);
