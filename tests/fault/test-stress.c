@@ -57,13 +57,13 @@ static int descriptors(void)
 
 static void play(struct player *p, const struct act *act, int variant)
 {
-    struct station *s = station_take(p);
+    struct station *s;
 
-    for (; s == NULL && p->patient && !world->stop; s = station_take(p))
-        net_nap_ms(1); /* it is made anew when the last of its users leaves it */
-    if (s == NULL) {
+    /* It is made anew when the last of its users leaves it. */
+    while ((s = station_take(p)) == NULL) {
         net_nap_ms(1);
-        return;
+        if (!p->patient || world->stop)
+            return;
     }
     act->fn(p, s, variant);
     station_leave(p, s);
