@@ -3,8 +3,7 @@
  * A request for permits: the object that one call of zkl_semaphore_acquire, or one lock of a
  * semaphore's mutex, waits for. It owns the places that become permits, and outlives the call until
  * the core has finished with it. Under the client's mutex, except its creation and its end.
- * semaphore.c, async.c and multi_acquire.c make requests; wait.c takes their
- * steps. */
+ * semaphore.c, async.c and multi_acquire.c make requests; wait.c takes their steps. */
 #include "permit_request.h"
 
 #include <stdlib.h>

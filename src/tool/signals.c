@@ -4,9 +4,9 @@
  * run is different: while it waits for its lock, a signal that would end it sets the cancel
  * object, so that it first gives up its place in the queue. With the lock it blocks the others, and,
  * as soon as the run is recorded, all. It reads them from descriptors: those that came before the
- * command began still end zklock, later ones are passed on to the command. One variable keeps the caught signal. The handler writes it,
- * or the one thread that reads the descriptors once the handler runs no more. main.c, run.c, job.c,
- * the anchor and the guard call this file. */
+ * command began still end zklock, later ones are passed on to the command. One variable keeps the
+ * caught signal. The handler writes it, or the one thread that reads the descriptors once the
+ * handler runs no more. main.c, run.c, job.c, the anchor and the guard call this file. */
 #include "signals.h"
 
 #include <stddef.h>

@@ -3,9 +3,9 @@
 """alone.py MESON SOURCE: the library alone needs libzookeeper and nothing else.
 
 Method: PATH holds no more than a C compiler, binutils and ninja, pkg-config knows no package, and every option
-that can be turned off is. There is no docs folder. Under these conditions meson refuses to configure the command, for want of jansson; without it
-the library is configured, built and installed. It needs libzookeeper_mt and libc, no program or page of one comes along,
-and a program builds with it."""
+that can be turned off is. Under these conditions meson refuses to configure the command, for want of jansson; without it
+the library, of sources that have no docs folder, is configured, built and installed. It needs libzookeeper_mt and libc, no
+program or page of one comes along, and a program builds with it."""
 import os
 import pathlib
 import re
