@@ -223,8 +223,9 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 /* With the mutex: end its link, after which libzookeeper tries the next server. */
 void zkl_handle_leave(const struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
-/* Calls that libzookeeper has accepted and not completed, except keepalives. */
-size_t zkl_handle_calls(const struct zkl_handle *h);
+/* Calls that libzookeeper has accepted and whose answers will come. It says how long they may take,
+ * in ms. */
+bool zkl_handle_is_owed(const struct zkl_handle *h, int *max_ms);
 /* With the mutex: if the client is to follow them, ask the servers for their list. */
 void zkl_ensemble_ask(struct zkl_handle *h);
 /* With the mutex: what the link is to, "address:port", an IPv6 address in brackets; false: there is

@@ -27,9 +27,15 @@
 #include "login.h"
 #include "make/make.h"
 
-size_t zkl_handle_calls(const struct zkl_handle *h)
+#define CLOSE_WAITS_MS 1500  /* by libzookeeper, for the answer to a close */
+#define UNLINKED_OWED_MS 200 /* for answers that say that there is no link */
+
+/* Over a link, all answers come before that of the close, for which libzookeeper waits as long.
+ * Without one there is always a keepalive that nothing answers. */
+bool zkl_handle_is_owed(const struct zkl_handle *h, int *max_ms)
 {
-    return h->awaited;
+    *max_ms = h->linked ? CLOSE_WAITS_MS : UNLINKED_OWED_MS;
+    return h->linked ? h->calls != NULL : h->awaited > 0;
 }
 
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)
@@ -441,11 +447,9 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
         put_in_graveyard(d, h);
 }
 
-/* zookeeper_close informs the server only over a link. If the request left, it waits 1.5 s for the
+/* zookeeper_close informs the server only over a link. If the request left, it waits for the
  * server to hang up, and returns ZOK in either case. The time that it took is the only sign of what
  * happened. A server that dies just then hangs up as well. */
-#define CLOSE_WAITS_MS 1500
-
 static bool close_session(struct zkl_handle *h)
 {
     zhandle_t *zh = h->zh;

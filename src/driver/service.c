@@ -7,12 +7,11 @@
 #include "driver.h"
 
 #define MS INT64_C(1000000)
-#define DRAIN_MS 200 /* for answers that are still due when a handle is closed */
 #define BUSY_MS 1000 /* a client that sent something so recently is busy */
 
 static void bury_all(struct zkl_driver *d)
 {
-    int64_t until = zkl_clock_mono_ns() + DRAIN_MS * MS;
+    int64_t start = zkl_clock_mono_ns();
     if (d->graveyard) { /* waiters that must be woken do not wait for that */
         zkl_driver_unlock(d);
         zkl_driver_lock(d);
@@ -20,8 +19,10 @@ static void bury_all(struct zkl_driver *d)
     while (d->graveyard) {
         struct zkl_handle *h = d->graveyard;
         d->graveyard = zkl_handle_next(h);
-        /* libzookeeper drops completions that are due when it is closed: give them some time. */
-        while (zkl_handle_calls(h) > 0 && zkl_driver_wait_for(d, &d->changed, until) == 0)
+        /* libzookeeper drops completions that are due when it is closed, and leaks its entry. */
+        int max_ms;
+        while (zkl_handle_is_owed(h, &max_ms) &&
+               zkl_driver_wait_for(d, &d->changed, start + max_ms * MS) == 0)
             ;
         zkl_driver_unlock(d);
         zkl_handle_close(d, h);

@@ -13,6 +13,7 @@
 /* Where a link is cut: a busy machine is not to lose it once more by silence. */
 #define CUT_SESSION_MS lag_session_ms(6000)
 #define REST_MS 1000 /* after the link is back: nothing of ours may be left by then */
+#define SLOW_MS 200
 
 static const char *const path = "/replies/m";
 
@@ -537,6 +538,45 @@ static void silence_before_the_answer_to_a_heartbeat(void **state)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
 #define TEST_CUTS(f) cmocka_unit_test_setup_teardown(f, set_up_for_cuts, bench_tear_down)
 
+struct keepalives {
+    int unanswered, at_close;
+};
+
+static size_t count_keepalives(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                               void *arg)
+{
+    struct keepalives *keepalives = arg;
+
+    (void)frame;
+    if (op == PROXY_EXISTS)
+        keepalives->unanswered += dir == PROXY_TO_SERVER ? 1 : -1;
+    if (op == PROXY_CLOSE && dir == PROXY_TO_SERVER)
+        keepalives->at_close = keepalives->unanswered;
+    return size;
+}
+
+/* Goal: what is outstanding when a handle is closed, libzookeeper may drop and leak, so over a link nothing is, not
+ * even a keepalive. Method: the close begins while a delete and the keepalive behind it are on their way. */
+static void a_close_waits_for_all_answers_over_its_link(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+    struct keepalives keepalives = {.at_close = -1};
+
+    options.posted_unlock = 1;
+    check_ok(zkl_mutex_free(b->mutex));
+    check_ok(zkl_mutex_new(&b->mutex, b->client, path, &options));
+    check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+    proxy_set_hook(b->proxy, count_keepalives, &keepalives);
+    proxy_reset_counts(b->proxy);
+    proxy_delay_ms(b->proxy, SLOW_MS);
+    check_ok(zkl_mutex_unlock(b->mutex));
+    check_ok(proxy_wait_count(b->proxy, PROXY_EXISTS, 1, WAIT_MS));
+    check_ok(zkl_client_close(b->client, WAIT_MS));
+    proxy_set_hook(b->proxy, NULL, NULL);
+    check_num(keepalives.at_close, ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +608,7 @@ int main(int argc, char **argv)
         TEST(silence_before_the_answer_to_a_watchs_removal),
         TEST_CUTS(cut_before_the_answer_to_a_heartbeat),
         TEST(silence_before_the_answer_to_a_heartbeat),
+        TEST(a_close_waits_for_all_answers_over_its_link),
     };
     return fault_main(argc, argv, tests, NULL);
 }
