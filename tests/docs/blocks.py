@@ -125,7 +125,7 @@ def check_spans(environment):
     """What stands in backticks and begins like a command has a subcommand and options that are there."""
     tool, suites = helps(environment)
     problems, count = [], 0
-    for path in [ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md')), *sorted((ROOT / 'docs/log').glob('*.md'))]:
+    for path in [ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md')), *sorted((ROOT / 'docs').glob('evidence/*.md'))]:
         for number, line in enumerate(path.read_text(encoding='utf-8').splitlines(), 1):
             for span in re.findall(r'`([^`]+)`', line):
                 count += span.startswith(('zklock ', 'sh tests/run.sh'))

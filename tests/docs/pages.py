@@ -88,7 +88,7 @@ def header(page, text):
 def collect(root):
     """All blocks, page by page."""
     blocks = []
-    for path in [root / 'README.md', *sorted((root / 'docs').glob('*.md')), *sorted((root / 'docs/log').glob('*.md'))]:
+    for path in [root / 'README.md', *sorted((root / 'docs').glob('*.md')), *sorted((root / 'docs').glob('evidence/*.md'))]:
         blocks += markdown(str(path.relative_to(root)), path.read_text(encoding='utf-8'))
     for path in sorted((root / 'docs/man').glob('*.[137]')):
         blocks += mdoc(str(path.relative_to(root)), path.read_text(encoding='utf-8'))

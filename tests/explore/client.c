@@ -49,7 +49,7 @@ static struct client *client_of(struct zkl_port *port)
 /* The server that a client is linked to reports a request to the leader immediately, or up to P + D later. If
  * the link or the server ends before that, the server may never report it. Here the server reports each request
  * as late as it may, and the leader counts from when the server took it: no schedule of rounds ends a session
- * earlier (docs/beliefs.md, B30 to B57). */
+ * earlier (docs/evidence/beliefs.md, B30 to B57). */
 struct touches *touches_of(struct world *w, int64_t session)
 {
     for (int i = 0; i < w->touches_count; i++) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""beliefs.py ROOT: docs/beliefs*.md name tests that are there, and each switch of the simulation.
+"""beliefs.py ROOT: docs/evidence/beliefs*.md name tests that are there, and each switch of the simulation.
 
 Each belief is a section "### B1" with its lines "Read in", "Tests", "If false" and, where the simulation can turn it off,
 "Switch". Each test is FOLDER/FILE, with or without the names of functions in it; each switch of tests/sim/touches.c stands
@@ -37,7 +37,7 @@ def missing_tests(root, cell):
 
 def main(root):
     problems, named = [], set()
-    sections = [section for page in sorted((root / 'docs').glob('beliefs*.md'))
+    sections = [section for page in sorted((root / 'docs/evidence').glob('beliefs*.md'))
                 for section in SECTION.findall(page.read_text(encoding='utf-8'))]
     numbers = [number for number, _ in sections]
     problems += [f'{number} is the number of more than one' for number in sorted(set(numbers)) if numbers.count(number) > 1]

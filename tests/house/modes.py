@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """modes.py ROOT [--write]: each known way to fail has a test that shows that we don't.
 
-Goal: the lists of docs/failure-modes*.md are what the tests say of themselves. Method: modes.txt beside this file has
+Goal: the lists of docs/evidence/failure-modes*.md are what the tests say of themselves. Method: modes.txt beside this file has
 the modes; a test names those that it shows in the comment before it ("Modes: F1, F3."), and must be one that is run. The
 lists are made of both and compared with those between the two marks in the pages; --write puts them there. The tests
-that docs/guarantees-tests.md names for the promises are there as well."""
+that docs/evidence/guarantees-tests.md names for the promises are there as well."""
 import collections
 import functools
 import pathlib
@@ -13,7 +13,7 @@ import sys
 import textwrap
 
 # Each with the number of the first mode that is in it.
-PAGES = {'docs/failure-modes.md': 1, 'docs/failure-modes-2.md': 35}
+PAGES = {'docs/evidence/failure-modes.md': 1, 'docs/evidence/failure-modes-2.md': 35}
 BEGIN, END = '<!-- modes: made by tests/house/modes.py ROOT --write -->', '<!-- modes: end -->'
 WIDTH = 80
 TAG = re.compile(r'\bModes: ([^.]*)\.')
@@ -107,7 +107,7 @@ def collect(root, modes, problems):
 
 def check_promises(root, problems):
     """Each test that guarantees-tests.md names is there, in the file it is said to be in, and run."""
-    text = ' '.join((root / 'docs/guarantees-tests.md').read_text(encoding='utf-8').split())
+    text = ' '.join((root / 'docs/evidence/guarantees-tests.md').read_text(encoding='utf-8').split())
     named = 0
     for file, functions in re.findall(r'\b(\w+/[\w-]+): ((?:`\w+`(?:, )?)+)', text):
         folder = Folder(root / 'tests' / file.split('/')[0])
@@ -117,9 +117,9 @@ def check_promises(root, problems):
             named += 1
             head = re.search(rf'^\w[\w ]*[ *]{function}\(([^;{{}}]*)\)\n\{{', bodies, re.MULTILINE)
             if not head or not folder.is_run(function, head.group(1)):
-                problems.append(f'docs/guarantees-tests.md: {file} has no {function} that is run')
+                problems.append(f'docs/evidence/guarantees-tests.md: {file} has no {function} that is run')
     if named == 0:
-        problems.append('docs/guarantees-tests.md names no test')
+        problems.append('docs/evidence/guarantees-tests.md names no test')
 
 
 def cell(tests, reason):

@@ -13,7 +13,7 @@ struct fake_handle;
 struct fake_session;
 
 /* What exclusion, order, tokens and the window rest on is turned off by these, and then some schedule must
- * go wrong: the beliefs are those of docs/beliefs.md. */
+ * go wrong: the beliefs are those of docs/evidence/beliefs.md. */
 enum fake_switch {
     FAKE_SHUFFLED_NUMBERS,   /* B1 */
     FAKE_REUSED_NUMBERS,     /* B2 */
