@@ -53,8 +53,8 @@ def options(argv):
     parser.add_argument('--servers', type=int, choices=[1, 3, 5], default=1, help='of the ensemble (1)')
     parser.add_argument('--tick', type=int, default=500, help="the servers' tickTime in ms (500; for outage 2000, as in production)")
     parser.add_argument('--out', type=pathlib.Path, help='write a line of JSON for each run')
-    parser.add_argument('--table', type=pathlib.Path, metavar='FOLDER',
-                        help='write the tables, as pages benchmarks-*.md of this folder')
+    parser.add_argument('--table', type=pathlib.Path, metavar='FILE',
+                        help='write the table of all peers between the marks of this file, as docs/benchmarks.md has them')
     parser.add_argument('--capacity', type=pathlib.Path, help='likewise, what an ensemble carries: of W9 and W4')
     parser.add_argument('--charts', type=pathlib.Path, help='write SVG charts into this folder')
     parser.add_argument('--from', type=pathlib.Path, dest='from_',
@@ -68,8 +68,6 @@ def options(argv):
         o.rounds, o.seconds, o.fsync = 2, 0.5, 'no'
     if o.rounds < 1 or not o.seconds > 0:
         parser.error('--rounds and --seconds are from 1, and more than 0')
-    if o.table and not o.table.is_dir():
-        parser.error(f'--table wants a folder, and {o.table} is none')
     for name in o.peers:
         if name not in peers.BY_NAME:
             parser.error(f'no peer {name}; there are: ' + ' '.join(peers.BY_NAME))
@@ -300,11 +298,11 @@ def read_back(path):
 
 
 def finish(o, facts_text, records):
-    met = report.targets_table(records)
-    if met:
-        print('\nTargets (medians, without fsync)\n\n' + met)
+    for title, each in (('Targets', report.targets_table(records)), ('Floors', report.references_table(records))):
+        if each:
+            print(f'\n{title} (medians, without fsync)\n\n{each}')
     if o.table:
-        report.write_pages(o.table, records, facts_text)
+        report.write(o.table, report.page(records, facts_text), 'table FILE')
     if o.capacity:
         report.write(o.capacity, report.capacity(records, facts_text), 'capacity FILE')
     if o.charts:

@@ -10,18 +10,8 @@ from stats import number, ratio_of, spread_of
 BEGIN, END = '<!-- results: made by tests/bench/run.sh --{} -->', '<!-- results: end -->'
 
 ROW_MAX = 160  # a table of wider rows is not padded
-MEDIANS = ('Medians over the rounds, with the smallest and the largest in parentheses. A ratio is taken within each '
-           'round.')
 
-# The pages of --table: name, title, and how the names of their workloads begin.
-PAGES = [
-    ('one-lock', 'one lock', ('W1', 'W2-')),
-    ('threads', 'threads of a process on one lock', ('W3-', 'entry')),
-    ('many-locks', 'many locks, many clients', ('W4', 'W8-', 'W9-')),
-    ('queues', 'queues', ('W5', 'W10-', 'W11')),
-    ('others', 'readers and writers, multi-locks, outages', ('W6', 'W7', 'readers-', 'outage-')),
-]
-
+TABLE_PEERS = ['zklock', 'zklock-posted', 'zklock-retained', 'curator', 'kazoo', 'gozk', 'floor-1rt', 'floor-group']
 CAPACITY_PEERS = ['zklock', 'zklock-posted', 'zklock-retained', 'curator', 'gozk']
 
 
@@ -95,58 +85,34 @@ def targets_table(records):
     return table(['row', 'peer', 'target', 'measured', ''], rows) if rows else None
 
 
-def fsync_table(records):
-    """The first figure of each workload with fsync, as all other tables are without."""
+def peers_table(records):
+    """The first figure of each workload: a row for each workload, a column for each peer."""
+    there = [peer for peer in TABLE_PEERS if any(r['peer'] == peer for r in records)]
     rows = []
-    for workload in workloads.ALL:
-        some = of(records, workload, True)
-        for peer in peers_in(some):
-            cell = spread_of(some, peer, workload.figures[0].name)
-            theirs = ratio_of(some, 'zklock', peer, workload.figures[0].name, workload.figures[0].lower_is_better)
-            rows.append([workload.name, peer, f'{cell.text(workload.figures[0].digits)} {workload.figures[0].title}',
-                         theirs.text(2) if theirs and peer != 'zklock' else ''])
-    return table(['row', 'peer', 'with fsync', 'zklock is times better'], rows) if rows else None
+    for fsync in (False, True):
+        for workload in workloads.ALL:
+            some, first = of(records, workload, fsync), workload.figures[0]
+            if 'zklock' in peers_in(some):
+                name = f"{workload.name}, {first.title}{', fsync' if fsync else ''}"
+                rows.append([name] + [cell_of(some, peer, first) for peer in there])
+    return table(['row'] + there, rows)
 
 
-def is_on(name, begins):
-    """W1 is not W10, and W5 has W5-apart."""
-    return any(name.startswith(begin) if begin.endswith('-') else name == begin or name.startswith(begin + '-')
-               for begin in begins)
+def cell_of(records, peer, figure):
+    """The median, and how many times better the library is in its default."""
+    cell = spread_of(records, peer, figure.name)
+    ratio = ratio_of(records, 'zklock', peer, figure.name, figure.lower_is_better)
+    if not cell:
+        return ''
+    return number(cell.median, figure.digits) + (f' ({ratio.median:.2f})' if ratio and peer != 'zklock' else '')
 
 
-def page_of(records, begins, servers):
-    """The workloads of one page; with one server those without fsync, as the others have a table of their own."""
-    parts = []
-    for fsync in (False, True) if servers > 1 else (False,):
-        texts = [workload_text(w, records, fsync, servers) for w in workloads.ALL
-                 if is_on(w.name, begins) and of(records, w, fsync, servers)]
-        parts += ([f'## {"With" if fsync else "Without"} fsync'] if texts and servers > 1 else []) + texts
-    return parts
-
-
-def pages(records):
-    """Of everything that was measured: the name of a page, its title, its parts."""
-    met, floors, synced = targets_table(records), references_table(records), fsync_table(records)
-    found = [('targets', 'targets and floors',
-              (['## Targets', met] if met else []) + (['## Floors', floors] if floors else [])),
-             ('fsync', 'with fsync', [synced] if synced else [])]
-    for servers in sorted({r.get('servers', 1) for r in records}):
-        behind, words = ('', '') if servers == 1 else (f'-{servers}-servers', f', {servers} servers')
-        found += [(name + behind, title + words, page_of(records, begins, servers)) for name, title, begins in PAGES]
-    return [page for page in found if page[2]]
-
-
-def write_pages(folder, records, facts):
-    """A page that is there keeps what stands outside of its marks; one that nothing was measured for stays as it is."""
-    for name, title, parts in pages(records):
-        path = folder / f'benchmarks-{name}.md'
-        if not path.exists():
-            opening = (f'This page is for readers of a figure: {title}. [benchmarks.md](../benchmarks.md) says how it was '
-                       'measured, and what the rows and the peers are.')
-            head = f'# Benchmarks: {title}\n\n{textwrap.fill(opening, 80)}\n\n'
-            path.write_text(f'{head}{BEGIN.format("table FOLDER")}\n{END}\n', encoding='utf-8')
-        above = [textwrap.fill(line, 80, break_on_hyphens=False) for line in (facts, MEDIANS)]
-        write(path, '\n\n'.join(part.strip() for part in above + parts) + '\n')
+def page(records, facts):
+    """What docs/benchmarks.md has of a run."""
+    rounds = len({r['round'] for r in records})
+    says = (f'{facts} Medians of {rounds} round{"s" * (rounds != 1)}; in parentheses how many times better zklock '
+            'was, a median of ratios that are taken within each round.')
+    return f'{textwrap.fill(says, 80, break_on_hyphens=False)}\n\n{peers_table(records)}\n'
 
 
 def capacity_table(records, chosen, setups, text_of):
@@ -179,7 +145,7 @@ def capacity(records, facts):
                         costs, 'Requests, and bytes that the client receives, for each lock and its unlock:', sent]) + '\n'
 
 
-def write(path, text, option='table FOLDER'):
+def write(path, text, option):
     """Between the two marks of a file that has them, else the file itself."""
     before, after = '', ''
     begin = BEGIN.format(option)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh [--peers NAME,...] [--workloads NAME,...] [--rounds N] [--seconds S] [--fsync no|yes|both] [--servers 1|3|5]
-#        [--tick MS] [--out FILE.jsonl] [--table FOLDER] [--capacity FILE.md] [--charts DIR] [--short]
+#        [--tick MS] [--out FILE.jsonl] [--table FILE.md] [--capacity FILE.md] [--charts DIR] [--short]
 #
 # zklock beside the raw client library, Curator and Kazoo: see docs/benchmarks.md, and --help. Missing packages
 # are installed first (as root). Built for speed in build-tests/bench; nothing else stays.

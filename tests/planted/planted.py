@@ -150,7 +150,7 @@ def shorten(text, room):
 
 
 def table(bugs):
-    """As Markdown, for docs/log/planted.md."""
+    """As Markdown."""
     return "\n".join(item(bug) for bug in bugs)
 
 

@@ -281,8 +281,8 @@ static const char usage[] =
     "  --table        print how often each fault and each allowed transition came; from 100000\n"
     "                 schedules on it is printed anyway, and each has to come 1000 times in a "
     "million\n"
-    "  --break SWITCH what the promises rest on (docs/evidence/beliefs.md) is not so; once or more, of the "
-    "below;\n"
+    "  --break SWITCH what the promises rest on (docs/evidence/beliefs.md) is not so; once or "
+    "more, of the below;\n"
     "                 all: one after the other, and each has to make some schedule go wrong\n"
     "                ";
 
