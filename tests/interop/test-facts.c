@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which clients exclude each other on one path, measured, and what the peers do that a user of
  * theirs would not expect. A test here must fail when a peer's release changes that:
- * docs/peers.md and docs/testing-peers.md describe for users what these tests find. */
+ * docs/peers.md describes for users what these tests find, meson.build where peers surprise theirs. */
 #include "interop.h"
 
 #include <stdio.h>

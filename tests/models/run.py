@@ -12,6 +12,22 @@ A line for each: what was expected ("holds": no reachable state has a session th
 "breaks": there is one) and what was found, the states, the depth, the seconds. Exit status 1 if anything is
 not as expected, or if a search was not exhaustive. As many run at once as there are processors. The last line:
 "models: N passed, N failed"."""
+
+# `sh tests/run.sh models` looks at every state of three small models (`tests/models`, Promela, searched by SPIN).
+# They have the leader's clock for a session, a follower that notes touches and hands them on in rounds, and a client
+# that has proved the session in some way and counts its window. The promise: the leader has not ended the session
+# while the window is open. Each file says at its top what it covers, what it leaves out, and from which class and
+# method of ZooKeeper a rule is.
+#
+# - `leader.pml`: what the others share, the scale of time and the leader's clock, which expires in batches.
+# - `rounds.pml`: one link. Touches wait at the follower for the leader's next ping, and are lost with it.
+# - `links.pml`: connections of one session behind each other. The answer to one declares the next connected.
+# - `timeouts.pml`: a timeout that is stored, and others that links have.
+#
+# With the library's rule each holds, whatever is done in whatever order, for any length of time, within bounds that
+# are printed. With an earlier or a simpler rule, or without one of its assumptions, each breaks.
+# `sh tests/run.sh models --trace old-rule` shows how, step by step, the shortest way there is. `--list` has a
+# sentence for each. A run of everything takes half the scale (`--short`).
 import argparse
 import concurrent.futures
 import os

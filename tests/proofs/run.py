@@ -14,6 +14,64 @@ loop is unwound as often as its bound says, and that no loop could go on is one 
 accesses beside an object, null and dangling pointers, overflow of signed numbers and pointers, shifts out of
 range, division by zero, conversions that change a value, and the code's own asserts. Exit status 1 if
 anything is not as expected. The last line: "proofs: N passed, N failed"."""
+
+# `sh tests/run.sh proofs` has CBMC look at leaves of `src/core` for every input within bounds. It needs version 6, as
+# in Debian 13, with z3 and kissat, and is skipped where they are missing or older. The harnesses are
+# `tests/proofs/*.c`; their list, bounds and planted changes are in `tests/proofs/run.py`.
+#
+# The line of each proof says how often loops are unwound, and CBMC also proves that none could go on
+# (`--unwinding-assertions`). Proofs that don't say "accesses to memory aside" prove three things: no access leaves
+# its object, no signed number overflows, no conversion changes a value. Each proof then runs on a copy of the source
+# with a planted change, and an assertion has to fail. A loop that goes on does not count, as what lies behind it
+# holds of nothing. Limits and figures are seconds of the processor. `--list` names the proofs, `--trace NAME` shows
+# the steps of a failure.
+#
+# Names.
+#
+# - Data is the number of permits that its digits say, or none.
+# - A GUID is a UUID for all random numbers. The mark of a GUID is read as it was written.
+# - Each of the 2^32 numbers is read. The prefix of a name is as specified.
+# - Parse of format is the identity (all GUIDs, roles and namings, and the numbers 0, 2^31-1, -1 and -2^31: the other
+#   numbers follow from the two before).
+# - A text of up to 6 bytes is copied, and a path of up to 3 judged, without an overrun.
+#
+# Any bytes as names of nodes, each step by itself, without an overrun.
+#
+# - No text of up to 60 bytes is read as a number unless it is one.
+# - No text of up to 12 bytes, or of 60, has an end behind a marker that is not within it.
+# - A name of up to 12 bytes, or of 60, is parsed, with those two steps as they were proved to be.
+# - The mark of a GUID is looked for in names of up to 4 bytes, of 12, 32, 33, and 39 to 41.
+#
+# Queue.
+#
+# - A look at a list agrees with a specification of some ten lines, whatever the names say.
+# - Numbers and names are a total order over all 2^32 numbers.
+# - Of two that exclude each other one waits, never three in a circle.
+#
+# Window.
+#
+# - No answer takes back what was proved, and a later touch has a later end: together the window is monotone, without
+#   an overflow.
+# - No stamp proves more than its sending. A link that is down, or came up just now over an old session, proves
+#   nothing. A larger timeout is not believed. There is room for each answer (times to 2^34 ns, timeouts to 4 s).
+# - The moment that is announced for the next proof is enough, and not over, whatever P + 2 D, D and the fresh part of
+#   a timeout are between 0 and the timeout. That they are, always the same for one timeout and tick, is a proof of
+#   its own (times to 2^62 ns, all timeouts).
+#
+# Histogram. Each of the 2^64 times lies between its bucket's bounds; bounds grow; merging adds.
+#
+# What makes the proofs end:
+#
+# - Lengths of texts are constants, one run for each, and loops run as often as that. `strlen` gets a length and
+#   proves it.
+# - Some proofs have each assertion as a run of its own (`apart`), as all together did not end.
+# - The ring of answers has 4 places instead of 32 (`ZKL_ANSWERED_MAX`).
+# - A function that is called from many places is proved once, for all that may come, and a stand-in takes its place
+#   above (`given` in run.py, `assumed_...` in the harnesses). The stand-in checks what it is called with, and answers
+#   anything that the proof allows. It is written by hand, and no tool checks that the two agree.
+#
+# What the bounds leave out: longer texts and lists, and names of named locks of other lengths, than each line says;
+# more than two answers remembered; percentiles (floating point); and all that is above these leaves.
 import argparse
 import concurrent.futures
 import os
