@@ -2,7 +2,7 @@
  * How long the session is proved to live. Only ZooKeeper's leader ends sessions, and a follower
  * reports only now and then which ones it has heard from: an answered write proves only that the
  * session had not ended yet. The rule, its argument and the server's methods that it rests on are
- * in docs/session-proof.md and docs/evidence/beliefs.md. The core owns one of these, in its session, and
+ * in docs/session.md and docs/evidence/beliefs.md. The core owns one of these, in its session, and
  * stamps each request when it is sent and when it ends. All times are CLOCK_BOOTTIME, in
  * nanoseconds. */
 #ifndef ZKL_CORE_PROOF_H

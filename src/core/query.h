@@ -1,5 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Queries: one thing that a caller wants to know or done, apart from any contender. */
+ * Queries: one thing that a caller wants to know or done, apart from any contender.
+ *
+ * What the client asks of the server apart from any contender (inspect, revoke, break, the number
+ * of permits for all) is a query (`src/core/query.c`): one request, and one answer. Without a link
+ * the query is parked and goes out with the next one. When its answer was lost the client asks
+ * again, except for writes that say `once`. The asker of such a write hears that the outcome is
+ * unknown, and looks for itself. An expiry changes nothing for a query. Close and a refused
+ * credential end it with their codes.
+ *
+ * One kind gets a state for an answer instead of a reply: WATCH waits until a path is not the node
+ * with a given czxid any more. It subscribes to the path's data watch, which contenders of the
+ * client may share, and sends an `exists` behind it. ZooKeeper answers in order, so the node that
+ * the answer shows is watched. A deletion event is the end. After any other event, and after each
+ * reconnect, WATCH looks again. The last subscriber to withdraw has the watch removed, as with
+ * contenders.
+ *
+ * A thread asks one or more at the same time with `zkl_query_all` (`src/api/awaited_query.h`). That
+ * waits in `wait.c` as a lock call does: one deadline, one cancel object, the same list of cancel
+ * descriptors.
+ *
+ * - `zkl_inspect` lists behind a sync and reads all children together (512 at a time). It judges
+ *   them by name with the predicate that grants locks (`src/core/listing.c`). It first leaves out
+ *   what was deleted in between, so the first that is left is the holder it has become. `leases`
+ *   with a permit, or beside `locks`, makes a path a semaphore. `locks` alone is a mutex of that
+ *   name: a semaphore looks like that only until its first permit.
+ * - `zkl_break` reads the node behind a sync, compares the czxid, and deletes with the version it
+ *   saw. What another client wrote in between makes it look again. If the leader knows no node that
+ *   a read shows before and after, the server has data of its own (B113 (beliefs-reads.md)), and
+ *   the call fails with `ZKL_EPROTO`. So does `zkl_revoke`.
+ * - `zkl_revoke` is a write, a WATCH, and with force the same deletion. */
 #ifndef ZKL_CORE_QUERY_H
 #define ZKL_CORE_QUERY_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/grant-path.md is the code's: each function that a table names is defined in that file, and names what the row
+"""docs/contender.md is the code's: each function that a table names is defined in that file, and names what the row
 says that it calls; and what it calls is the next row's function, unless the row says another way.
 
 grant_path.py ROOT"""
@@ -19,7 +19,7 @@ def body_of(text, function):
 
 def main(root):
     root = pathlib.Path(root)
-    rows = ROW.findall((root / 'docs/grant-path.md').read_text())
+    rows = ROW.findall((root / 'docs/contender.md').read_text())
     problems = []
     for (path, function, calls), after in zip(rows, rows[1:] + [None]):
         body = body_of((root / path).read_text(), function) if (root / path).exists() else None

@@ -4,7 +4,7 @@
 Goal: the lists of docs/evidence/failure-modes*.md are what the tests say of themselves. Method: modes.txt beside this file has
 the modes; a test names those that it shows in the comment before it ("Modes: F1, F3."), and must be one that is run. The
 lists are made of both and compared with those between the two marks in the pages; --write puts them there. The tests
-that docs/evidence/guarantees-tests.md names for the promises are there as well."""
+that docs/evidence.md names for the promises are there as well."""
 import collections
 import functools
 import pathlib
@@ -106,8 +106,8 @@ def collect(root, modes, problems):
 
 
 def check_promises(root, problems):
-    """Each test that guarantees-tests.md names is there, in the file it is said to be in, and run."""
-    text = ' '.join((root / 'docs/evidence/guarantees-tests.md').read_text(encoding='utf-8').split())
+    """Each test that evidence.md names is there, in the file it is said to be in, and run."""
+    text = ' '.join((root / 'docs/evidence.md').read_text(encoding='utf-8').split())
     named = 0
     for file, functions in re.findall(r'\b(\w+/[\w-]+): ((?:`\w+`(?:, )?)+)', text):
         folder = Folder(root / 'tests' / file.split('/')[0])
@@ -117,9 +117,9 @@ def check_promises(root, problems):
             named += 1
             head = re.search(rf'^\w[\w ]*[ *]{function}\(([^;{{}}]*)\)\n\{{', bodies, re.MULTILINE)
             if not head or not folder.is_run(function, head.group(1)):
-                problems.append(f'docs/evidence/guarantees-tests.md: {file} has no {function} that is run')
+                problems.append(f'docs/evidence.md: {file} has no {function} that is run')
     if named == 0:
-        problems.append('docs/evidence/guarantees-tests.md names no test')
+        problems.append('docs/evidence.md names no test')
 
 
 def cell(tests, reason):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/options.md lists each option of the public structs that users fill, and who uses it: every field has a row, every
+"""docs/CONTRIBUTING.md lists each option of the public structs that users fill, and who uses it: every field has a row, every
 row has a field, and each file that a row names sets it.
 
 options.py ROOT"""
@@ -20,7 +20,7 @@ def fields(headers, struct):
 def main(root):
     root = pathlib.Path(root)
     headers = '\n'.join(f.read_text() for f in sorted((root / 'include/zklock').glob('*.h')))
-    section = (root / 'docs/options.md').read_text()
+    section = (root / 'docs/CONTRIBUTING.md').read_text()
     problems, seen = [], 0
     for struct in STRUCTS:
         rows = re.findall(rf'^\| `{struct}` \| (.*?) \| .*? \| (.*?) \|$', section, re.M)
