@@ -218,6 +218,22 @@ int fault_children(struct wire *wire, const char *path)
     return n == WIRE_NONODE ? 0 : n;
 }
 
+void fault_check_only(struct zkl_client *client, struct zkl_mutex *mutex, struct wire *wire,
+                      const char *path)
+{
+    struct wire_stat stat;
+    char node[700];
+
+    check_num(fault_children(wire, path), ==, 1);
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    check_ok(wire_exists(wire, node, &stat));
+    check_num(stat.ephemeral_owner, ==, fault_session(client));
+    check_num(stat.czxid, ==, zkl_mutex_token(mutex));
+    /* On a slow machine its window may be over until the next proof. */
+    check_true(zkl_mutex_still_held(mutex, 0) == 1 ||
+               (lag_is_slow() && wait_until(zkl_mutex_still_held(mutex, 0) == 1, WAIT_MS)));
+}
+
 void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *path, int ms)
 {
     int64_t end_ms = net_now_ms() + ms;

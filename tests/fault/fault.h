@@ -64,6 +64,9 @@ size_t fault_watches(struct zkl_client *client);    /* except those on paths of 
 struct wire *fault_wire(void);
 /* Wait until the window has ended. It must never reach past end_ms, however late the test reads it. */
 void fault_check_window_ends(struct zkl_mutex *mutex, int64_t end_ms);
+/* Exactly one node is below the path: of the calling thread's hold, and of the client's session. */
+void fault_check_only(struct zkl_client *client, struct zkl_mutex *mutex, struct wire *wire,
+                      const char *path);
 /* Within ms nothing is left below path, and the client has no contender, call or watch. */
 void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *path, int ms);
 /* Children of path; 0 if it is not there. */

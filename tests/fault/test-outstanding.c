@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session ends, or the client is closed, while a call of any kind is outstanding: at each of its
- * requests, with the answer held back, and while it waits for somebody. Everybody gets an answer,
- * nothing stays, and the client goes on. */
+/* A request or its answer is lost, the session ends, or the client is closed, while a call of any kind is
+ * outstanding: at each of its requests, and while it waits for somebody. Everybody gets an answer, nothing stays, and
+ * the client goes on. */
 #include "fault.h"
 #include "leaks.h"
 
@@ -13,7 +13,8 @@
 #include <zklock/inspect.h>
 
 #define SESSION_MS lag_session_ms(5000)
-#define N_MAX 100 /* requests of one call; more than that never ends */
+#define SILENT_SESSION_MS lag_session_ms(2000) /* the client waits for its end */
+#define N_MAX 100                              /* requests of one call; more than that never ends */
 #define PERMITS 2
 
 enum { AT_MUTEX, AT_RWLOCK, AT_SEMAPHORE, AT_ONE, AT_NUMBER, AT_ASKED, PLACES };
@@ -38,7 +39,9 @@ struct hall {
     struct actor *actor;
     char node[200]; /* a raw client's contender at AT_ASKED */
     bool contended; /* they hold what we want */
-    int threads;    /* without our client */
+    bool alone; /* nobody has taken our session or node, nor closed us: a grant is what it says */
+    int session_ms;
+    int threads; /* without our client */
     int64_t session;
 };
 
@@ -76,6 +79,7 @@ static int set_up(void **state)
     check_true(h != NULL);
     h->proxy = proxy_before(server, 0);
     h->wire = fault_wire();
+    h->session_ms = SESSION_MS;
     side_open(&h->theirs, zks_connect_string(server), QUIET_MS);
     h->actor = actor_new();
     /* The paths exist from the beginning to the end of the test. */
@@ -111,8 +115,11 @@ static int use_mutex(struct side *s, const struct hall *h)
 {
     int rc = zkl_mutex_lock(s->mutex);
 
-    (void)h;
-    return rc != 0 ? rc : zkl_mutex_unlock(s->mutex);
+    if (rc != 0)
+        return rc;
+    if (h->alone)
+        fault_check_only(s->client, s->mutex, h->wire, paths[AT_MUTEX]);
+    return zkl_mutex_unlock(s->mutex);
 }
 
 static int use_rwlock(struct side *s, const struct hall *h)
@@ -337,7 +344,7 @@ static void enter(struct hall *h, bool contended)
     h->threads = fault_threads();
     h->contended = contended;
     make_node(h);
-    side_open(&h->ours, proxy_address(h->proxy), SESSION_MS);
+    side_open(&h->ours, proxy_address(h->proxy), h->session_ms);
     h->session = fault_session(h->ours.client);
 }
 
@@ -401,6 +408,70 @@ static bool expire_at(struct hall *h, const struct kind *kind, int n)
     return held;
 }
 
+/* --- losses ----------------------------------------------------------------------------------- */
+
+static const struct loss {
+    int (*drop)(struct proxy *proxy, enum proxy_op op, int nth, enum proxy_then then);
+    enum proxy_then then;
+} answer_cut = {proxy_drop_reply, PROXY_THEN_CUT},
+  answer_silent = {proxy_drop_reply, PROXY_THEN_SILENT},
+  request_cut = {proxy_drop_request, PROXY_THEN_CUT};
+
+static bool waits(struct hall *h);
+
+/* False: the call ended before its nth request, or waits without one. */
+static bool begin_and_lose(struct hall *h, const struct kind *kind, const struct loss *loss, int n)
+{
+    check_ok(loss->drop(h->proxy, PROXY_ANY, n, loss->then));
+    begin(h, kind);
+    while (actor_busy(h->actor) && proxy_wait_dropped(h->proxy, 20) != 0 &&
+           !(h->contended && waits(h)))
+        ;
+    return proxy_wait_dropped(h->proxy, 0) == 0;
+}
+
+/* Done, or the caller knows that it does not know; in the same session. */
+static void check_after_loss(struct hall *h, const struct kind *kind, int rc)
+{
+    if (rc != 0 && !is_unanswered(rc))
+        fail_msg("%s: %d", kind->name, rc);
+    check_wait(zkl_client_get_state(h->ours.client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_num(fault_session(h->ours.client), ==, h->session);
+    check_wait(all_gone(h), WAIT_MS);
+    check_wait(fault_contenders(h->ours.client) == 0, WAIT_MS);
+    check_wait(fault_watches(h->ours.client) == 0, WAIT_MS);
+}
+
+static bool lose_at(struct hall *h, const struct kind *kind, const struct loss *loss, int n)
+{
+    enter(h, false);
+    h->alone = true;
+    bool lost = begin_and_lose(h, kind, loss, n);
+    check_after_loss(h, kind, actor_end(h->actor, WAIT_MS));
+    proxy_disarm(h->proxy);
+    make_node(h);
+    begin(h, kind);
+    check_ok(actor_end(h->actor, WAIT_MS));
+    h->alone = false;
+    leave(h);
+    return lost;
+}
+
+static bool cut_answer_at(struct hall *h, const struct kind *kind, int n)
+{
+    return lose_at(h, kind, &answer_cut, n);
+}
+
+static bool silence_answer_at(struct hall *h, const struct kind *kind, int n)
+{
+    return lose_at(h, kind, &answer_silent, n);
+}
+
+static bool cut_request_at(struct hall *h, const struct kind *kind, int n)
+{
+    return lose_at(h, kind, &request_cut, n);
+}
+
 static void close_ours(struct hall *h, bool at_once)
 {
     lag_begin();
@@ -437,14 +508,16 @@ static bool close_at(struct hall *h, const struct kind *kind, int n)
 static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind *, int), int step)
 {
     for (size_t i = 0; i < KINDS; i++) {
-        int n = 1, times = 0;
+        if (h->contended && !kinds[i].waits)
+            continue;
+        int n = 1 + (int)i % step, times = 0; /* with steps each kind begins at another place */
         while (n < N_MAX && scene(h, &kinds[i], n)) {
             n += step;
             times++;
         }
         print_message("    %s: %d places\n", kinds[i].name, times);
         check_num(n, <, N_MAX);
-        check_num(times, >, 0);
+        check_true(times > 0 || n > 1);
         check_ok(wire_ping(h->wire));
     }
 }
@@ -453,6 +526,28 @@ static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind 
 static void expiry_at_each_request(void **state)
 {
     play(*state, expire_at, 1);
+}
+
+/* The answer to each request of each kind of call is lost with the link: the call is done, on one node, in the same
+ * session, and nothing is left. Modes: F1. */
+static void cut_before_each_answer(void **state)
+{
+    play(*state, cut_answer_at, 1);
+}
+
+/* The same, and the connection stays open and silent. Modes: F1. */
+static void silence_before_each_answer(void **state)
+{
+    struct hall *h = *state;
+
+    h->session_ms = SILENT_SESSION_MS;
+    play(*state, silence_answer_at, test_length(1, 4));
+}
+
+/* The server never gets the request. */
+static void cut_before_each_request(void **state)
+{
+    play(*state, cut_request_at, test_length(1, 2));
 }
 
 /* The client is closed there, with time for it or without. */
@@ -495,6 +590,55 @@ static void wait_for_them(struct hall *h, const struct kind *kind, struct zkl_pe
     begin(h, kind);
     check_wait(waits(h), WAIT_MS);
     check_true(actor_busy(h->actor));
+}
+
+/* False: it waits before its nth request. */
+static bool lose_and_wait_at(struct hall *h, const struct kind *kind, const struct loss *loss,
+                             int n)
+{
+    struct zkl_permit *permits[PERMITS];
+
+    enter(h, true);
+    they_take_all(h, permits);
+    bool lost = begin_and_lose(h, kind, loss, n);
+    check_true(actor_busy(h->actor));
+    if (n % 2) /* else they release while it recovers */
+        check_wait(zkl_client_get_state(h->ours.client) == ZKL_CLIENT_CONNECTED && waits(h),
+                   WAIT_MS);
+    they_let_go(h, permits);
+    check_after_loss(h, kind, actor_end(h->actor, WAIT_MS));
+    proxy_disarm(h->proxy);
+    leave(h);
+    return lost;
+}
+
+static bool cut_and_wait_at(struct hall *h, const struct kind *kind, int n)
+{
+    return lose_and_wait_at(h, kind, &answer_cut, n);
+}
+
+static bool silence_and_wait_at(struct hall *h, const struct kind *kind, int n)
+{
+    return lose_and_wait_at(h, kind, &answer_silent, n);
+}
+
+/* The answer to each request of a call that has to wait is lost, those of its watches too, with the link or in silence;
+ * what it waits for is released later, or just then. */
+static void cut_before_each_answer_to_a_waiter(void **state)
+{
+    struct hall *h = *state;
+
+    h->contended = true;
+    play(h, cut_and_wait_at, 1);
+}
+
+static void silence_before_each_answer_to_a_waiter(void **state)
+{
+    struct hall *h = *state;
+
+    h->contended = true;
+    h->session_ms = SILENT_SESSION_MS;
+    play(h, silence_and_wait_at, test_length(1, 3));
 }
 
 /* The session ends while it waits: it waits again in the next one, and is granted. */
@@ -540,8 +684,13 @@ static void close_while_waiting(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        TEST(cut_before_each_answer),
+        TEST(silence_before_each_answer),
+        TEST(cut_before_each_request),
         TEST(expiry_at_each_request),
         TEST(close_at_each_request),
+        TEST(cut_before_each_answer_to_a_waiter),
+        TEST(silence_before_each_answer_to_a_waiter),
         TEST(expiry_while_waiting),
         TEST(close_while_waiting),
     };

@@ -5,7 +5,6 @@
 #include "bench.h"
 #include "bytes.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,67 +46,14 @@ static void check_rest(struct bench *b)
     fault_check_rest(b->client, b->wire, path, REST_MS);
 }
 
-/* Exactly one node is below the path. It belongs to this thread's hold, and to our session. */
 static void check_only_ours(struct bench *b)
 {
-    struct wire_stat stat;
-    char node[700];
-
-    check_num(fault_children(b->wire, path), ==, 1);
-    check_num(zkl_mutex_node_path(b->mutex, node, sizeof node), >, 0);
-    check_ok(wire_exists(b->wire, node, &stat));
-    check_num(stat.ephemeral_owner, ==, fault_session(b->client));
-    check_num(stat.czxid, ==, zkl_mutex_token(b->mutex));
-    /* On a slow machine its window may be over until the next proof. */
-    check_true(zkl_mutex_still_held(b->mutex, 0) == 1 ||
-               (lag_is_slow() && wait_until(zkl_mutex_still_held(b->mutex, 0) == 1, WAIT_MS)));
+    fault_check_only(b->client, b->mutex, b->wire, path);
 }
 
 static int rounds(enum proxy_then then)
 {
     return then == PROXY_THEN_CUT ? test_length(100, 10) : test_length(100, 1);
-}
-
-/* --- the create ------------------------------------------------------------------------------- */
-
-static void lose_one_while_locking(struct bench *b, enum proxy_op op, enum proxy_then then)
-{
-    for (int i = 0; i < rounds(then); i++) {
-        check_ok(proxy_drop_reply(b->proxy, op, 1, then));
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_wait_dropped(b->proxy, 0));
-        check_only_ours(b);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-    }
-}
-
-/* The create's answer is lost with the connection, again and again: each time the lock is
- * granted on the one node that was made, and nothing is left. Modes: F1. */
-static void cut_before_the_answer_to_create(void **state)
-{
-    lose_one_while_locking(*state, PROXY_CREATE2, PROXY_THEN_CUT);
-}
-
-/* The same, and the connection stays open and silent. Modes: F1. */
-static void silence_before_the_answer_to_create(void **state)
-{
-    lose_one_while_locking(*state, PROXY_CREATE2, PROXY_THEN_SILENT);
-}
-
-/* The create's answer comes, that of the list behind it does not, which has to be waited for. */
-static void cut_before_the_answer_to_list(void **state)
-{
-    struct bench *b = *state;
-    fault_alone_from(b->client, UINT_MAX);
-    lose_one_while_locking(*state, PROXY_CHILDREN, PROXY_THEN_CUT);
-}
-
-static void silence_before_the_answer_to_list(void **state)
-{
-    struct bench *b = *state;
-    fault_alone_from(b->client, UINT_MAX);
-    lose_one_while_locking(*state, PROXY_CHILDREN, PROXY_THEN_SILENT);
 }
 
 /* --- two losses in a row: the create's answer, and one of its recovery ------------------------ */
@@ -406,44 +352,6 @@ static void cut_before_the_answer_to_a_waiters_delete(void **state)
 
 /* --- watches ---------------------------------------------------------------------------------- */
 
-/* A waiter loses the answer to the nth request of a kind; its predecessor leaves later, or just
- * then; the waiter is granted in either case, on one node. */
-static void waiter_loses(struct bench *b, enum proxy_op op, int nth, enum proxy_then then)
-{
-    struct actor *a = actor_new();
-
-    for (int i = 0; i < rounds(then) || i < 2; i++) {
-        check_ok(zkl_mutex_lock(b->rival));
-        check_ok(proxy_drop_reply(b->proxy, op, nth, then));
-        actor_begin(a, act_lock, b->mutex, NULL);
-        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        if (i % 2 == 0)
-            check_wait(connected(b), WAIT_MS);
-        check_num(fault_children(b->wire, path), ==, 2);
-        check_ok(zkl_mutex_unlock(b->rival));
-        check_ok(actor_end(a, WAIT_MS));
-        check_num(fault_children(b->wire, path), ==, 1);
-        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
-        check_rest(b);
-    }
-    actor_free(a);
-}
-
-static void cut_before_the_answer_to_the_predecessors_watch(void **state)
-{
-    waiter_loses(*state, PROXY_GET, 1, PROXY_THEN_CUT);
-}
-
-static void silence_before_the_answer_to_the_predecessors_watch(void **state)
-{
-    waiter_loses(*state, PROXY_GET, 1, PROXY_THEN_SILENT);
-}
-
-static void cut_before_the_answer_to_the_own_watch(void **state)
-{
-    waiter_loses(*state, PROXY_GET, 2, PROXY_THEN_CUT);
-}
-
 static int server_watches(struct bench *b)
 {
     return flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client));
@@ -580,10 +488,6 @@ static void a_close_waits_for_all_answers_over_its_link(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST_CUTS(cut_before_the_answer_to_create),
-        TEST(silence_before_the_answer_to_create),
-        TEST_CUTS(cut_before_the_answer_to_list),
-        TEST(silence_before_the_answer_to_list),
         TEST_CUTS(cut_before_the_answer_to_the_barrier),
         TEST(silence_before_the_answer_to_the_barrier),
         TEST_CUTS(cut_before_the_answer_to_the_second_list),
@@ -600,9 +504,6 @@ int main(int argc, char **argv)
         TEST(silence_before_the_answer_to_delete),
         TEST_CUTS(lost_delete_is_sent_again),
         TEST_CUTS(cut_before_the_answer_to_a_waiters_delete),
-        TEST_CUTS(cut_before_the_answer_to_the_predecessors_watch),
-        TEST(silence_before_the_answer_to_the_predecessors_watch),
-        TEST_CUTS(cut_before_the_answer_to_the_own_watch),
         TEST(lost_event_is_made_up_for),
         TEST_CUTS(cut_before_the_answer_to_a_watchs_removal),
         TEST(silence_before_the_answer_to_a_watchs_removal),
