@@ -1,26 +1,42 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How large the library is, at some revisions: files, lines of code without comments, fields and flags (bool) of the
-structs, states of the machines, and fields of the structs that users fill.
+structs, states of the machines, and fields of the structs that users fill; and what it is shown and explained by: files
+and all lines of the tests with the contention demo, and of the pages.
 
 figures.py [REVISION...]   the working tree without one"""
+import pathlib
 import re
 import subprocess
 import sys
 
 
+BESIDE = {'tests and contention demo': r'tests/|examples/contention/', 'docs': r'docs/'}
+
+
+def git(*words):
+    return subprocess.run(['git', *words], capture_output=True, check=True).stdout.decode(errors='replace')
+
+
+def names_of(revision):
+    return git('ls-tree', '-r', '--name-only', revision).splitlines() if revision else git('ls-files').splitlines()
+
+
+def text_of(revision, name):
+    if revision:
+        return git('show', f'{revision}:{name}')
+    return pathlib.Path(name).read_text(encoding='utf-8', errors='replace')
+
+
 def files_of(revision):
-    if not revision:
-        names = subprocess.run(['git', 'ls-files'], capture_output=True, text=True, check=True).stdout.split()
-        return {name: open(name, encoding='utf-8').read() for name in names if wanted(name)}
-    names = subprocess.run(['git', 'ls-tree', '-r', '--name-only', revision], capture_output=True, text=True,
-                           check=True).stdout.split()
-    return {name: subprocess.run(['git', 'show', f'{revision}:{name}'], capture_output=True, text=True,
-                                 check=True).stdout for name in names if wanted(name)}
+    return {name: text_of(revision, name) for name in names_of(revision) if re.match(r'(src|include)/.*\.[ch]$', name)}
 
 
-def wanted(name):
-    return re.match(r'(src|include)/.*\.[ch]$', name) is not None
+def beside(revision):
+    names = names_of(revision)
+    for what, pattern in BESIDE.items():
+        some = [name for name in names if re.match(pattern, name)]
+        yield what, len(some), sum(text_of(revision, name).count('\n') for name in some)
 
 
 def code(text):
@@ -66,6 +82,8 @@ def main(revisions):
         print(f'{revision or "working tree"}: {machine_states} states of the core\'s machines')
         for folder, (count, lines, all_fields, flags) in per.items():
             print(f'  {folder}: {count} files, {lines} lines of code, {all_fields} fields, {flags} of them flags')
+        for what, count, lines in beside(revision):
+            print(f'  {what}: {count} files, {lines} lines')
 
 
 if __name__ == '__main__':
