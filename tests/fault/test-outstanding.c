@@ -541,7 +541,7 @@ static void silence_before_each_answer(void **state)
     struct hall *h = *state;
 
     h->session_ms = SILENT_SESSION_MS;
-    play(*state, silence_answer_at, test_length(1, 4));
+    play(h, silence_answer_at, test_length(1, 6));
 }
 
 /* The server never gets the request. */
@@ -638,7 +638,7 @@ static void silence_before_each_answer_to_a_waiter(void **state)
 
     h->contended = true;
     h->session_ms = SILENT_SESSION_MS;
-    play(h, silence_and_wait_at, test_length(1, 3));
+    play(h, silence_and_wait_at, test_length(1, 6));
 }
 
 /* The session ends while it waits: it waits again in the next one, and is granted. */
