@@ -60,7 +60,7 @@
 extern "C" {
 #endif
 
-/* --- owners ------------------------------------------------------------- */
+/* --- hold locks for something other than a thread ------------------------- */
 
 /* For a mutex and a multi-lock, an owner is what a thread is in zklock.h: it holds, with a count,
  * and has its own place in each queue. Two owners exclude each other, in one thread too. A server
@@ -91,7 +91,7 @@ ZKL_API int zkl_owner_free(struct zkl_owner *owner);
  */
 ZKL_API struct zkl_owner *zkl_owner_use(struct zkl_owner *owner);
 
-/* --- operations --------------------------------------------------------- */
+/* --- acquire and release with a callback instead of waiting --------------- */
 
 typedef void (*zkl_done_fn)(int code, void *arg);
 
@@ -120,6 +120,15 @@ ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int cou
  * nothing more of it. */
 ZKL_API int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg);
 
+/* End an operation's wait: its callback receives ZKL_ECANCELED, unless the outcome was decided
+ * before, which may be a grant (0): be ready to unlock it. The callback comes later, as always.
+ * Cheaper than a cancel object if there are many. The call ignores a number that is no operation of
+ * this client any more, or one of an operation that cannot be canceled. Legal in callbacks. 0,
+ * ZKL_EINVAL, ZKL_EFORK. */
+ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
+
+/* --- acquire and release several locks as one with a callback ------------- */
+
 /* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner belongs to this operation:
  * the library refuses another one that names it (ZKL_EBUSY), and no thread may use it. Immediately:
  * ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EBUSY,
@@ -131,7 +140,7 @@ ZKL_API int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *m
 ZKL_API int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *multi, int *codes,
                                    zkl_done_fn fn, void *arg);
 
-/* --- the client's end --------------------------------------------------- */
+/* --- end a client's session and free the client --------------------------- */
 
 /* zkl_client_close. It takes effect immediately: holds are lost, operations end with ZKL_ECLOSED,
  * before this one or after it. The callback comes when a server has confirmed the session's end
@@ -142,20 +151,13 @@ ZKL_API int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *mu
  * closed. */
 ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg);
 
-/* --- any operation ------------------------------------------------------ */
-
-/* End an operation's wait: its callback receives ZKL_ECANCELED, unless the outcome was decided
- * before, which may be a grant (0): be ready to unlock it. The callback comes later, as always.
- * Cheaper than a cancel object if there are many. The call ignores a number that is no operation of
- * this client any more, or one of an operation that cannot be canceled. Legal in callbacks. 0,
- * ZKL_EINVAL, ZKL_EFORK. */
-ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
+/* --- query the waiters of a lock and their place in the queue ------------- */
 
 /* As zkl_mutex_waiting, of one operation (of a multi-lock: of the member that it waits for now): 1
  * if it waits for its lock, 0 if not, or not any more. */
 ZKL_API int zkl_op_waiting(struct zkl_client *client, uint64_t op, struct zkl_standing *standing);
 
-/* --- event loops -------------------------------------------------------- */
+/* --- run a client's callbacks in an event loop ---------------------------- */
 
 /* The client's descriptor for poll, epoll and the like, the same at each call. It is readable while
  * a callback is due. No timer is needed beside it: deadlines and lost sessions make it readable.

@@ -36,6 +36,8 @@ extern "C" {
 
 struct zkl_client;
 
+/* --- open a client, a lasting connection to an ensemble ------------------- */
+
 enum zkl_client_state {
     ZKL_CLIENT_CONNECTING = 1, /* there is no session yet, or none after an expiry */
     ZKL_CLIENT_CONNECTED = 2,
@@ -156,13 +158,15 @@ ZKL_API int zkl_client_server(struct zkl_client *client, char *buf, size_t size)
 /* Give an open client another list of servers, as in options.servers, with the same chroot: when
  * the ensemble gets other machines, all of one ensemble. The client keeps its session, and what it
  * holds. It stays with the server that it is connected to until that link ends; from then on it
- * uses the new list alone, so replace servers one by one, and give the list before the last one
- * of the old list stops. With options.follow_ensemble the ensemble's next list replaces this one.
- * Any thread may call this, in callbacks too. It waits for nothing: names are looked up in the
+ * uses the new list alone, so replace servers one by one, and give the list before the last one of
+ * the old list stops. With options.follow_ensemble the ensemble's next list replaces this one. Any
+ * thread may call this, in callbacks too. It waits for nothing: names are looked up in the
  * background, and until one has an address the client uses those that it had.
  * 0; ZKL_EBADSERVERS, ZKL_EINVAL (a NULL, or another chroot), ZKL_ENOMEM, ZKL_ESYSTEM (no thread to
  * look names up), ZKL_ECLOSED, ZKL_EFORK: the client keeps the servers that it had. */
 ZKL_API int zkl_client_set_servers(struct zkl_client *client, const char *servers);
+
+/* --- end a client's session and free the client --------------------------- */
 
 /* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED, and
  * the server removes every node. The call waits at most timeout_ms for the server's answer and for

@@ -29,13 +29,13 @@ extern "C" {
 #define ZKL_API
 #endif
 
-/* --- version ------------------------------------------------------------ */
+/* --- return the version of the running library ---------------------------- */
 
 /* Returns the version of the loaded library as text, ZKL_VERSION. *number, unless number is NULL,
  * receives ZKL_VERSION_NUMBER of the version.h that the library was built with. */
 ZKL_API const char *zkl_version(int *number);
 
-/* --- errors ------------------------------------------------------------- */
+/* --- explain an error code ------------------------------------------------ */
 
 enum zkl_error {
     ZKL_OK = 0,

@@ -40,6 +40,8 @@
 extern "C" {
 #endif
 
+/* --- make a transaction fail once a lock is lost -------------------------- */
+
 #define ZKL_GUARD_PATH_SIZE 1280
 
 /* The path of a check. The check points to it, so it must stay valid until zoo_multi has returned,

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* --- inspect ------------------------------------------------------------ */
+/* --- list the holders and waiters of a lock ------------------------------- */
 
 enum zkl_lock_kind {
     ZKL_LOCK_KIND_NONE = 0, /* no contender is there, or no path */
@@ -113,7 +113,7 @@ ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t tim
 /* The call ignores NULL. */
 ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
 
-/* --- revoke and break --------------------------------------------------- */
+/* --- ask a holder to release its lock, or take the lock away -------------- */
 
 #define ZKL_INSPECT_FORCE 1u
 

@@ -32,6 +32,8 @@
 extern "C" {
 #endif
 
+/* --- make and free a handle on a mutex ------------------------------------ */
+
 /* How contenders name their nodes; docs/peers.md has which libraries exclude each other. All
  * processes that use one path must use names that see each other. */
 enum zkl_names {
@@ -63,6 +65,8 @@ struct zkl_lock_options {
 
 struct zkl_mutex;
 struct zkl_permit;
+
+/* --- set a callback for changes of holds ---------------------------------- */
 
 enum zkl_hold_state {
     ZKL_HOLD_HELD = 1, /* a suspect hold is proved again */

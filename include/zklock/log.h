@@ -29,6 +29,8 @@
 extern "C" {
 #endif
 
+/* --- open a client, a lasting connection to an ensemble ------------------- */
+
 enum zkl_log_level {
     ZKL_LOG_DEFAULT = 0,
     ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client cannot continue */

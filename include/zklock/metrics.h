@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* --- histograms --------------------------------------------------------- */
+/* --- count what a client and its locks do --------------------------------- */
 
 #define ZKL_HISTOGRAM_BUCKETS 72
 
@@ -46,8 +46,6 @@ ZKL_API int64_t zkl_histogram_bound_ns(size_t bucket);
  * microseconds if that is more; 0 if nothing was counted. Above 7 hours it is the longest of
  * all. */
 ZKL_API int64_t zkl_histogram_percentile_ns(const struct zkl_histogram *histogram, double percent);
-
-/* --- locks -------------------------------------------------------------- */
 
 #define ZKL_METRICS_CODES 64
 #define ZKL_METRICS_REASONS 16
@@ -91,8 +89,6 @@ ZKL_API int zkl_mutex_get_metrics(struct zkl_mutex *mutex, struct zkl_lock_metri
 /* Likewise. */
 ZKL_API int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore,
                                       struct zkl_lock_metrics *metrics);
-
-/* --- client ------------------------------------------------------------- */
 
 /* Kinds of requests to the server. */
 enum zkl_metrics_request {
@@ -158,11 +154,12 @@ ZKL_API int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_
 ZKL_API int zkl_client_get_lock_metrics(struct zkl_client *client,
                                         struct zkl_lock_metrics *metrics);
 
-/* Write the client's figures, and those of each path that keeps them (label "lock"), in
- * Prometheus' text format into buf with a final NUL. The label "client" is the owner text of the
- * client's options; without one the process number and which of its clients this is, as in
- * "4711.1". Returns the text's length as snprintf does (cut if >= size). buf may be NULL if size
- * is 0. ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM. docs/metrics.md lists the names. */
+/* Write the client's figures, and those of each path that keeps them (label "lock"), in Prometheus'
+ * text format into buf with a final NUL. The label "client" is the owner text of the client's
+ * options; without one the process number and which of its clients this is, as in "4711.1".
+ * docs/metrics.md lists the names. buf may be NULL if size is 0.
+ * Returns the text's length as snprintf does (cut if >= size). Otherwise: ZKL_EINVAL, ZKL_EFORK,
+ * ZKL_ENOMEM. */
 ZKL_API int zkl_metrics_prometheus(struct zkl_client *client, char *buf, size_t size);
 
 #ifdef __cplusplus

@@ -35,6 +35,8 @@ extern "C" {
 
 struct zkl_multi;
 
+/* --- make and free a multi-lock, which is several locks as one ------------ */
+
 enum zkl_member_type {
     ZKL_MEMBER_MUTEX = 1,    /* of any kind: also half of a read-write lock */
     ZKL_MEMBER_SEMAPHORE = 2 /* count permits of it */
@@ -54,6 +56,8 @@ struct zkl_member {
         sizeof(struct zkl_member), ZKL_MEMBER_MUTEX, 0, NULL, NULL                                 \
     }
 
+/* Returns a member for a mutex of any kind: also half of a read-write lock, or of
+ * zkl_semaphore_mutex_new. */
 static inline struct zkl_member zkl_member_mutex(struct zkl_mutex *mutex)
 {
     struct zkl_member m = ZKL_MEMBER_INIT;
@@ -61,6 +65,7 @@ static inline struct zkl_member zkl_member_mutex(struct zkl_mutex *mutex)
     return m;
 }
 
+/* Returns a member for count permits of a semaphore. */
 static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semaphore, int count)
 {
     struct zkl_member m = ZKL_MEMBER_INIT;
@@ -81,6 +86,8 @@ ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
 /* Free the handle, but not the members. 0; ZKL_EBUSY: held or waited on; ZKL_EFORK. The call
  * ignores NULL. */
 ZKL_API int zkl_multi_free(struct zkl_multi *multi);
+
+/* --- acquire, release and query several locks as one ---------------------- */
 
 /* Acquire all members for the calling thread, within one deadline, as if it had called
  * zkl_mutex_acquire for each mutex and zkl_semaphore_acquire for each semaphore. A mutex that the

@@ -32,6 +32,8 @@
 extern "C" {
 #endif
 
+/* --- make and free a handle on a mutex ------------------------------------ */
+
 #define ZKL_HOLD_COUNT_MAX 1000000000
 
 #define ZKL_LOCK_NAME_MAX 64 /* bytes of a lock's name */
@@ -87,6 +89,8 @@ ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, c
  * own callback runs. Otherwise the call is legal in callbacks. */
 ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
 
+/* --- acquire a mutex ------------------------------------------------------ */
+
 /* Acquire the mutex. All other acquiring calls are defined by this one. wait NULL means
  * ZKL_WAIT_INIT. grant may be NULL; its size must be set, and the call writes it only on success.
  * If the calling thread holds the mutex already, the count grows by one, whatever the deadline, and
@@ -122,6 +126,8 @@ ZKL_API int zkl_mutex_lock_for(struct zkl_mutex *mutex, int64_t timeout_ms);
 ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
 
+/* --- release a mutex ------------------------------------------------------ */
+
 /* Release one hold of the calling thread. The last unlock deletes the node and waits for the
  * server's answer, at most until the link breaks or the window ends. With the option posted_unlock
  * it sends the delete and does not wait. 0 then says that the hold was good at its release; a
@@ -137,6 +143,8 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
  * Nothing changed: ZKL_ENOTOWNER, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. After close:
  * ZKL_ELOST. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
+
+/* --- query the calling thread's own hold ---------------------------------- */
 
 /* The calls below concern the calling thread's own hold, send nothing and never wait. Those that
  * return yes or no, a count, a time or a token return 0, never less, if the call is wrong: with
@@ -165,6 +173,8 @@ ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
  * (which may be NULL) receives the reason that a callback would have received. 0: not held. */
 ZKL_API int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason);
 
+/* --- query the waiters of a lock and their place in the queue ------------- */
+
 /* How many calls and operations wait for the lock through this handle now, those of a multi-lock
  * included. *standing, unless standing is NULL, receives the place of the one that has waited
  * longest. Call it on another thread than one that waits, or in a callback. It sends nothing and
@@ -174,6 +184,8 @@ ZKL_API int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reaso
  * its size, a closed client, a forked child. The call does not write standing then. */
 ZKL_API int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *standing);
 
+/* --- set a callback for changes of holds ---------------------------------- */
+
 /* Set, replace or (fn NULL) remove the callback. It takes effect at the next first-time acquire,
  * for which the library does not use a node that retain_ms keeps or that it would hand on. With a
  * callback each acquire arms a watch on its own node: one more request per lock. The callback then
@@ -181,11 +193,15 @@ ZKL_API int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *stan
  * holds of a client (docs/guarantees.md). 0, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);
 
+/* --- set the end of a hold's lease ---------------------------------------- */
+
 /* Let the calling thread's hold end lease_ms (> 0) from now, earlier or later than it would have,
  * whether it had a lease or not. The call sends no request.
  * 0; ZKL_ELOST: the lease had ended, or the hold was lost otherwise; ZKL_ENOTOWNER,
  * ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms);
+
+/* --- check for a request to release a lock -------------------------------- */
 
 /* 1 if another client has requested the release of the calling thread's hold (zkl_revoke in
  * inspect.h, zklock revoke, Curator's Revoker) and this lock has a callback or the option

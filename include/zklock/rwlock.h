@@ -46,6 +46,8 @@ extern "C" {
 
 struct zkl_rwlock;
 
+/* --- make and use a lock for many readers or one writer ------------------- */
+
 /* As zkl_mutex_new. ZKL_NAMES_NAMED is refused (ZKL_EINVAL). */
 ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                            const struct zkl_lock_options *options);

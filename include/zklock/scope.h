@@ -21,6 +21,8 @@
 extern "C" {
 #endif
 
+/* --- hold a mutex until the end of a block -------------------------------- */
+
 struct zkl_mutex_scope {
     struct zkl_mutex *mutex;
     int rc; /* of zkl_mutex_lock; 0: held until the end of the block */
@@ -49,6 +51,8 @@ static inline void zkl_mutex_scope_cleanup(struct zkl_mutex_scope *scope)
 }
 
 #if defined(__GNUC__)
+/* Declare a struct zkl_mutex_scope of that name, and lock the mutex m. The end of the block unlocks
+ * it, also by return, break, continue and goto; longjmp leaves the block without. */
 #define ZKL_MUTEX_SCOPE(name, m)                                                                   \
     __attribute__((cleanup(zkl_mutex_scope_cleanup))) struct zkl_mutex_scope name =                \
         zkl_mutex_scope_begin(m)

@@ -37,6 +37,8 @@ extern "C" {
 
 struct zkl_semaphore;
 
+/* --- make and configure a semaphore --------------------------------------- */
+
 #define ZKL_PERMITS_MAX 100000
 #define ZKL_PERMITS_AT_ONCE_MAX 64
 
@@ -51,20 +53,8 @@ ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_clien
  * ZKL_EINCALLBACK as zkl_mutex_free. */
 ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
 
-/* Acquire count permits (1 to ZKL_PERMITS_AT_ONCE_MAX, at most the semaphore's number), all or
- * none. The semaphore serves requests in their order, large ones too. wait as for
- * zkl_mutex_acquire. A try waits, for one second at most, for a contender that is just acquiring,
- * and otherwise not at all.
- * 0: the caller must pass each of permits[0] to permits[count - 1] to zkl_permit_release.
- * Not acquired, permits untouched: ZKL_EMISMATCH, and what zkl_mutex_acquire returns except
- * ZKL_EDEADLK, ZKL_EOVERFLOW and ZKL_ELOST. */
-ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
-                                  const struct zkl_wait *wait, struct zkl_permit **permits);
 /* The number of permits as this handle knows it; 0: not known yet, or the call is wrong. */
 ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
-/* As zkl_mutex_waiting, for requests for permits. They queue one behind the other. The first one
- * waits, with none before it, until enough permits are free. */
-ZKL_API int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_standing *standing);
 /* Set the number for all clients, running ones too. If it grew, waiters are granted permits
  * immediately; if it shrank, permits that are out stay out. wait may be NULL; its deadline and
  * cancel count. 0, ZKL_EINVAL, ZKL_EBADTIMEOUT (a negative deadline), ZKL_ETIMEDOUT, ZKL_ECANCELED,
@@ -74,6 +64,26 @@ ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permi
                                       const struct zkl_wait *wait);
 /* As zkl_mutex_set_callback, for permits acquired from now on; the event's permit is set. */
 ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg);
+
+/* --- acquire permits of a semaphore --------------------------------------- */
+
+/* Acquire count permits (1 to ZKL_PERMITS_AT_ONCE_MAX, at most the semaphore's number), all or
+ * none. The semaphore serves requests in their order, large ones too. wait as for
+ * zkl_mutex_acquire. A try waits, for one second at most, for a contender that is just acquiring,
+ * and otherwise not at all.
+ * 0: the caller must pass each of permits[0] to permits[count - 1] to zkl_permit_release.
+ * Not acquired, permits untouched: ZKL_EMISMATCH, and what zkl_mutex_acquire returns except
+ * ZKL_EDEADLK, ZKL_EOVERFLOW and ZKL_ELOST. */
+ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
+                                  const struct zkl_wait *wait, struct zkl_permit **permits);
+
+/* --- query the waiters of a lock and their place in the queue ------------- */
+
+/* As zkl_mutex_waiting, for requests for permits. They queue one behind the other. The first one
+ * waits, with none before it, until enough permits are free. */
+ZKL_API int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_standing *standing);
+
+/* --- release and query a permit of a semaphore ---------------------------- */
 
 /* Release a permit and free the handle, whatever the call returns except ZKL_EINVAL, ZKL_EFORK and
  * ZKL_EINCALLBACK. Codes as zkl_mutex_unlock; ZKL_EINVAL also if a multi-lock has the permit. */
@@ -87,6 +97,8 @@ ZKL_API int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t si
 ZKL_API int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *reason);
 ZKL_API int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms);
 ZKL_API int zkl_permit_revoke_requested(struct zkl_permit *permit);
+
+/* --- make a mutex that any thread may unlock ------------------------------ */
 
 /* Make a mutex that is not reentrant and that any thread may unlock: a semaphore with one permit,
  * as Curator's InterProcessSemaphoreMutex. All zkl_mutex calls work with *mutex, with these

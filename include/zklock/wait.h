@@ -32,12 +32,16 @@
 extern "C" {
 #endif
 
+/* --- read the clock of all deadlines -------------------------------------- */
+
 #define ZKL_NO_DEADLINE INT64_MAX
 #define ZKL_TIMEOUT_MAX_MS INT64_C(315360000000) /* ten years */
 #define ZKL_LEASE_MIN_MS 10                      /* of a grant; a renewal may be shorter */
 
 /* Returns CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. */
 ZKL_API int64_t zkl_now_ns(void);
+
+/* --- cancel a wait -------------------------------------------------------- */
 
 /* A cancel object is one bit that changes from 0 to 1 at most once. Several waits, in several
  * threads and on several clients, may share one. When the bit is set they all end with
@@ -56,6 +60,8 @@ ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
 /* Must be the last call with this object. Waits that still use the object keep what they need. The
  * call ignores NULL. */
 ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
+
+/* --- acquire a mutex ------------------------------------------------------ */
 
 #define ZKL_WAIT_TRY UINT64_C(1) /* do not queue: ZKL_EBUSY if anybody is before us */
 /* With TRY: read behind a sync, so that the answer is as of the call's start. Without it the answer
@@ -91,6 +97,8 @@ struct zkl_grant {
     {                                                                                              \
         sizeof(struct zkl_grant), 0, 0, 0                                                          \
     }
+
+/* --- query the waiters of a lock and their place in the queue ------------- */
 
 /* The place of a call or an operation that waits for a lock, by what its client knows already: see
  * zkl_mutex_waiting. Fill with ZKL_STANDING_INIT. */

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-LINES_MAX = 200
+LINES_MAX = 320
 COLUMNS_MAX = 100
 BARE_CODE = r'(?<![A-Za-z_.])E(?:INVAL|FORK|BUSY|LOST|NOMEM|CLOSED|[A-Z]+OWNER|ACCES|TIMEDOUT|CANCELED|DEADLK|INCALLBACK)\b'
 # What the last word of a type says, its enumerators need not.
