@@ -31,7 +31,8 @@ INCLUDES = ['zklock/inspect.h', 'zklock/zklock.h']
 ARGUMENTS = {'client': 'struct zkl_client', 'mutex': 'struct zkl_mutex'}
 # Of the examples in the public headers, each of which has its own header besides.
 HEADERS_ARGUMENTS = {**ARGUMENTS, 'rwlock': 'struct zkl_rwlock', 'semaphore': 'struct zkl_semaphore',
-                     'cancel': 'struct zkl_cancel', 'owner': 'struct zkl_owner', 'zh': 'struct _zhandle', 'job': 'void'}
+                     'cancel': 'struct zkl_cancel', 'other': 'struct zkl_mutex', 'permit': 'struct zkl_permit', 'both': 'struct zkl_multi',
+                     'owner': 'struct zkl_owner', 'zh': 'struct _zhandle', 'job': 'void'}
 JAVA_FRAGMENT = '''import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.locks.*;

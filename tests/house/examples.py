@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples.py ROOT: every public call is shown in an example, and the small examples stay small. None, nor a man page, takes
-what belongs to a later library for its own: entries of an inspection come by zkl_inspection_entry.
+"""examples.py ROOT: every public call is shown in an example, and the small examples stay small. None, nor a header's, takes what
+belongs to a later library for its own: entries of an inspection come by zkl_inspection_entry.
 
 Goal: whoever looks for a call finds a program that runs. Method: the names of the version map are looked for
 in the sources below examples/, comments left out. Calls that have no example yet, or that are not there
@@ -31,10 +31,11 @@ def main():
         lines = text.count('\n')
         if path.parent == root / 'examples' and lines > LINES_MAX:
             problems.append(f'{path.name} has {lines} lines, more than {LINES_MAX}')
-    pages = {path: path.read_text(encoding='utf-8') for path in (root / 'docs/man').glob('*.3')}
-    problems += [f'{path.name} takes entries without zkl_inspection_entry' for path, text in {**sources, **pages}.items()
-                 if re.search(r'->entries\b', text)]
-    if not calls or not sources or not pages:
+    headers = {path: '\n'.join(re.findall(r'^ \*     .*', path.read_text(encoding='utf-8'), re.MULTILINE))
+               for path in (root / 'include/zklock').glob('*.h')}
+    problems += [f'{path.name} takes entries without zkl_inspection_entry'
+                 for path, text in {**sources, **headers}.items() if re.search(r'->entries\b', text)]
+    if not calls or not sources or not headers:
         problems.append('no call or no example was found')
 
     for problem in problems:
