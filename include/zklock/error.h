@@ -12,6 +12,8 @@
  *             try_again_later();
  *     }
  *
+ * Any thread may make these calls at any time, in callbacks and in a forked child too. They send
+ * nothing, and change nothing but the detail.
  * Illegal: keeping zkl_error_detail's pointer beyond the thread's next zklock call.
  */
 #ifndef ZKLOCK_ERROR_H
@@ -31,8 +33,20 @@ extern "C" {
 
 /* --- return the version of the running library ---------------------------- */
 
-/* Returns the version of the loaded library as text, ZKL_VERSION. *number, unless number is NULL,
- * receives ZKL_VERSION_NUMBER of the version.h that the library was built with. */
+/* Returns the version of the loaded library as text, ZKL_VERSION, in static memory. *number, unless
+ * number is NULL, receives ZKL_VERSION_NUMBER of the version.h that the library was built with. The
+ * program itself has the version.h that it was compiled with; a check for an older library:
+ *
+ *     #include <zklock/version.h>
+ *     #include <zklock/zklock.h>
+ *
+ *     int library_is_older(void)
+ *     {
+ *         int number;
+ *         zkl_version(&number);
+ *         return number < ZKL_VERSION_NUMBER;
+ *     }
+ */
 ZKL_API const char *zkl_version(int *number);
 
 /* --- explain an error code ------------------------------------------------ */
@@ -48,7 +62,7 @@ enum zkl_error {
     ZKL_EBADTIMEOUT = -3,
     ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in brackets */
     ZKL_ECLOSED = -5,     /* the client is closed */
-    ZKL_EFORK = -6,       /* the client was opened by the parent process */
+    ZKL_EFORK = -6,       /* the client, owner or cancel object is the parent process's */
     ZKL_EINCALLBACK = -7, /* a call that waits was made from a library callback */
     /* this thread holds the same path through another handle; or has the read lock and asks for the
      * write lock; or a multi-lock names a path twice */
@@ -106,8 +120,8 @@ enum zkl_error {
     ZKL_EFULL = -33
 };
 
-/* Returns a sentence for a code: what happened and what to do. Never NULL; static memory.
- * Async-signal-safe. */
+/* Returns a sentence for a code: what happened and what to do; also for a number that is no code.
+ * Never NULL; static memory. Async-signal-safe. */
 ZKL_API const char *zkl_strerror(int code);
 
 /* Returns the code's name, such as "ZKL_EBUSY"; "unknown" for a number that is no code. Logs with
