@@ -38,18 +38,63 @@ extern "C" {
 #define ZKL_TIMEOUT_MAX_MS INT64_C(315360000000) /* ten years */
 #define ZKL_LEASE_MIN_MS 10                      /* of a grant; a renewal may be shorter */
 
-/* Returns CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. */
+/* Returns CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. A change of
+ * the time of day does not move it. The window of a hold is measured by another clock, which runs
+ * on while the machine sleeps (zkl_mutex_window_ms). The call cannot fail; any thread may make it,
+ * in callbacks and in a forked child too. Two locks within one deadline:
+ *
+ *     int64_t deadline_ns = zkl_now_ns() + 3000 * INT64_C(1000000);
+ *     if (zkl_mutex_lock_until(mutex, deadline_ns, cancel) == 0) {
+ *         if (zkl_mutex_lock_until(other, deadline_ns, cancel) == 0) {
+ *             work();
+ *             zkl_mutex_unlock(other);
+ *         }
+ *         zkl_mutex_unlock(mutex);
+ *     }
+ */
 ZKL_API int64_t zkl_now_ns(void);
 
 /* --- cancel a wait -------------------------------------------------------- */
 
 /* A cancel object is one bit that changes from 0 to 1 at most once. Several waits, in several
  * threads and on several clients, may share one. When the bit is set they all end with
- * ZKL_ECANCELED. Like a client, a cancel object belongs to the process that made it (ZKL_EFORK in a
- * forked child). */
+ * ZKL_ECANCELED, and hold nothing. A wait that begins later with this object ends before any
+ * request; a re-entry ignores it. If the bit is set while the lock is being granted, the library
+ * decides once: the wait returns ZKL_ECANCELED and holds nothing, or 0 and holds the lock. Holds
+ * that exist stay as they are.
+ * Like a client, a cancel object belongs to the process that made it: a wait with it in a forked
+ * child returns ZKL_EFORK, and setting it there ends no wait of the parent's.
+ * pthread_cancel ends no wait, as calls turn cancellation off. The request stays pending and acts
+ * behind the call, when the thread may hold the lock; the library releases what a thread holds at
+ * its end. Ctrl-C ends a wait:
+ *
+ *     #include <signal.h>
+ *     #include <zklock/zklock.h>
+ *
+ *     static struct zkl_cancel *stop;
+ *
+ *     static void on_interrupt(int number)
+ *     {
+ *         (void)number;
+ *         zkl_cancel_set(stop);
+ *     }
+ *
+ *     int lock_or_interrupt(struct zkl_mutex *mutex)
+ *     {
+ *         int rc = zkl_cancel_new(&stop);
+ *         if (rc != 0)
+ *             return rc;
+ *         signal(SIGINT, on_interrupt);
+ *         rc = zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, stop);
+ *         signal(SIGINT, SIG_DFL);
+ *         zkl_cancel_free(stop);
+ *         return rc;
+ *     }
+ */
 struct zkl_cancel;
 
-/* 0, ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM (no descriptor: each object needs one). */
+/* Make a cancel object. It has a descriptor of its own, which is close-on-exec.
+ * 0, ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM (no descriptor). */
 ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
 /* Set the bit. Async-signal-safe; the call preserves errno and ignores NULL. As soon as the bit is
  * visible, by zkl_cancel_is_set or by a wait that returns ZKL_ECANCELED, the object may be freed,
@@ -70,7 +115,8 @@ ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
 
 /* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. A
  * lease begins with the grant. If less than 2 ms of it are left when the caller gets the processor,
- * the call asks for the lock again, and a try ends with ZKL_ETIMEDOUT. */
+ * the call asks for the lock again, and a try ends with ZKL_ETIMEDOUT. A re-entry has no lease of
+ * its own. */
 struct zkl_wait {
     size_t size;
     int64_t deadline_ns;       /* absolute, of zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */
