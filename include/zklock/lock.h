@@ -92,7 +92,8 @@ enum zkl_reason {
     ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
     ZKL_REASON_OWNER_EXITED = 7, /* LOST: the holding thread ended without unlock */
     /* SUSPECT: the server no longer lets this client check the node (its ACL was replaced); the
-     * window is 0 until it does */
+     * window is 0 until it does. The client's other holds are as before. A hold that is suspect
+     * already is reported once more */
     ZKL_REASON_UNCHECKED = 8
 };
 
@@ -107,8 +108,10 @@ struct zkl_hold_event {
     const char *node_path; /* its node, without the chroot */
 };
 
-/* Runs on the client's dispatch thread with no library lock held. The library does not call it for
- * a grant or an unlock. */
+/* Runs on the client's dispatch thread with no library lock held, one callback of a client at a
+ * time: it can be late, but the window cannot. That thread does not hold the lock, so the work
+ * belongs to the one that does. Calls that wait return ZKL_EINCALLBACK in it. The library does not
+ * call it for a grant or an unlock. */
 typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
 
 #ifdef __cplusplus
