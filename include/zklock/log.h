@@ -70,7 +70,7 @@ struct zkl_log_event {
     int code;              /* enum zkl_error */
     int state;             /* enum zkl_hold_state */
     int reason;            /* enum zkl_reason */
-    uint32_t dropped;      /* how many events are missing here: the callback is slow */
+    uint32_t dropped;      /* how many events are missing here, as the callback was slow */
     uint64_t token;
     const char *message; /* the whole event as one line of text, without a newline */
 };
