@@ -2,9 +2,10 @@
  *
  * rwlock.h - any number of readers, or one writer.
  *
- * Readers and writers queue first come, first served: a reader waits for the writers before it, a
- * writer for every contender before it. The two halves are mutex handles, so every zkl_mutex call
- * works with them, each half with its own hold, count and token:
+ * Readers and writers queue first come, first served: a reader waits for the writers before it,
+ * those that wait included, a writer for every contender before it: neither side starves. The two
+ * halves are mutex handles, so every zkl_mutex call works with them, each half with its own hold,
+ * count and token:
  *
  *     struct zkl_mutex *reader = zkl_rwlock_reader(rwlock);
  *     if (zkl_mutex_lock_for(reader, 5000) == 0) {
@@ -48,10 +49,13 @@ struct zkl_rwlock;
 
 /* --- make and use a lock for many readers or one writer ------------------- */
 
-/* As zkl_mutex_new. ZKL_NAMES_NAMED is refused (ZKL_EINVAL). */
+/* Make a handle on the read-write lock at path. Arguments and codes as of zkl_mutex_new, but names
+ * may not be ZKL_NAMES_NAMED (ZKL_EINVAL). */
 ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                            const struct zkl_lock_options *options);
-/* As zkl_mutex_free, for both halves. */
+/* Free the handle and both halves, as zkl_mutex_free frees a mutex.
+ * Nothing is freed: ZKL_EBUSY: a thread holds one of the halves or waits; ZKL_EFORK,
+ * ZKL_EINCALLBACK. */
 ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
 /* Keep the reader's node on the server for up to retain_ms (0 to 3,600,000) from its grant, also
  * while no thread is in it. Threads that lock the reader of this handle enter the node and leave it
@@ -63,9 +67,10 @@ ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
  *   the session timeout. At most 32 clients of a path keep a node. The readers of other clients
  *   continue as without this call, and one of them tries again after a session timeout.
  * - A writer of another client must wait until this client has been notified, has listed, and has
- *   no reader in: some round trips more than behind a reader that unlocks just then. From then on
- *   no reader enters, and readers queue behind the writer. A writer of this handle closes the node
- *   itself.
+ *   no reader in: some round trips more than behind a reader that unlocks just then. Up to then
+ *   readers enter, for one session timeout at most, however late the server reports the writer;
+ *   from then on no reader enters, and readers queue behind the writer. A writer of this handle
+ *   closes the node itself.
  * - A try for the writer by zklock asks for the node, like a try for a mutex with retain_ms: it
  *   gets the lock, or is busy 200 ms later. Tries of other libraries are busy, even if no reader is
  *   in. They, too, close the node.
