@@ -37,7 +37,7 @@ static inline struct zkl_mutex_scope zkl_mutex_scope_begin(struct zkl_mutex *mut
 }
 
 /* Unlock now and not at the end of the block. Returns zkl_mutex_unlock's code, or 0 if there was no
- * hold. */
+ * hold. Threads and callbacks as of zkl_mutex_lock and zkl_mutex_unlock. */
 static inline int zkl_mutex_scope_end(struct zkl_mutex_scope *scope)
 {
     struct zkl_mutex *mutex = scope->rc == 0 ? scope->mutex : NULL;
