@@ -3,8 +3,9 @@
  * multi.h - several locks as one: all or none.
  *
  * A multi-lock takes its members in the order of their paths, whatever order they are named in. So
- * two multi-locks cannot wait for each other. A single lock that a thread takes while it holds
- * another one, in another order, still can deadlock (docs/guarantees.md).
+ * two multi-locks cannot wait for each other. A lock by itself, or a second multi-lock, that a
+ * thread takes while it holds a lock of a greater path, still can deadlock (docs/guarantees.md):
+ * take all that one task needs through one multi-lock, or one by one in the order of the paths.
  *
  *     struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 2)};
  *     struct zkl_multi *both;
@@ -78,13 +79,15 @@ static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semap
 #define ZKL_MULTI_MEMBERS_MAX 64
 
 /* Make a handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client. The members stay
- * the caller's and must outlive the multi-lock. The call sends no request.
- * 0, ZKL_EINVAL, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM; ZKL_EDEADLK: two members have the same
- * path. */
+ * the caller's and must outlive the multi-lock. The call sends no request, and acquires nothing.
+ * Any thread may make this call and the next one, in callbacks too.
+ * Nothing is made, and *multi is untouched: ZKL_EDEADLK: two members have the same path (mutexes of
+ * different names are different locks); ZKL_EINVAL: NULL, a count out of range, or a member that is
+ * no lock of this client; ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
 ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
                           const struct zkl_member *members, size_t count);
-/* Free the handle, but not the members. 0; ZKL_EBUSY: held or waited on; ZKL_EFORK. The call
- * ignores NULL. */
+/* Free the handle, but not the members. The call ignores NULL.
+ * Nothing is freed: ZKL_EBUSY: held or waited on; ZKL_EFORK. */
 ZKL_API int zkl_multi_free(struct zkl_multi *multi);
 
 /* --- acquire, release and query several locks as one ---------------------- */
@@ -95,10 +98,16 @@ ZKL_API int zkl_multi_free(struct zkl_multi *multi);
  * belong to no thread (permits, and mutexes of zkl_semaphore_mutex_new) as they are. A lease begins
  * when all members are held. grants: one for each member in the order of zkl_multi_new, each filled
  * with ZKL_GRANT_INIT, or NULL.
- * 0: all are held. Anything else: none is held that was not held before; codes as zkl_mutex_acquire
- * and zkl_semaphore_acquire, and the detail names the member. ZKL_EDEADLK, before any request: this
- * thread holds a member's path through another handle, or as a reader while the member writes.
- * ZKL_ELOST: what the thread held before was lost, and must still be unlocked. */
+ * While another client has a member, the thread holds those before it in the order of the paths,
+ * waits for that one, and does not queue yet for those behind it. If a member that this call
+ * acquired is lost meanwhile, the call releases all that it acquired and begins anew, within its
+ * deadline.
+ * 0: all are held, until the thread has called zkl_multi_unlock as often. If it ends without, the
+ * library releases all members, permits too.
+ * None is held that was not held before: ZKL_EDEADLK: before any request: this thread holds a
+ * member's path through another handle, or as a reader while the member writes; ZKL_ELOST: what the
+ * thread held before was lost, and must still be unlocked; ZKL_EINCALLBACK. The other codes are
+ * those of zkl_mutex_acquire and zkl_semaphore_acquire, and the detail names the member. */
 ZKL_API int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                               struct zkl_grant *grants);
 /* As the zkl_mutex calls of these names. */
@@ -109,18 +118,33 @@ ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
 /* Release all members, the last path first. A failure with one member does not stop the release of
  * the others. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst
- * of them: ZKL_ELOST, then ZKL_EDOUBT, ZKL_EACCES, ZKL_EUNCONFIRMED, ZKL_ENOTOWNER (of a member
- * that was unlocked by itself before), else 0. Nothing changed: ZKL_ENOTOWNER, the calling thread
- * does not hold the multi-lock; ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
+ * of them. Which member was lost, or may have been:
+ *
+ *     int codes[2] = {0};
+ *     if (zkl_error_is_lost(zkl_multi_unlock(both, codes)))
+ *         fprintf(stderr, "the first: %s, the second: %s\n", zkl_error_name(codes[0]),
+ *                 zkl_error_name(codes[1]));
+ *
+ * ZKL_ELOST: a member had been lost before. ZKL_EDOUBT: a member's window was empty, and no answer
+ * proved its hold: another client may have held it. ZKL_EACCES: a member's ACL denies DELETE, and
+ * its node blocks that path until the session ends. ZKL_EUNCONFIRMED: released, but no answer came
+ * for a member. ZKL_ENOTOWNER: a member was unlocked by itself before. 0: all are released, and
+ * nothing is left on the server.
+ * Nothing changed: ZKL_ENOTOWNER: the calling thread does not hold the multi-lock; ZKL_EINVAL,
+ * ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);
-/* 1 if all members are held with at least need_ms of the window left. */
+/* 1 if all members are held with at least need_ms of the window left. This call and those below
+ * concern the calling thread's own hold, as the zkl_mutex calls of these names do. */
 ZKL_API int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms);
-/* As zkl_mutex_check, for all members; ZKL_ELOST: one is lost. */
+/* As zkl_mutex_check, for all members.
+ * 0: all are held so. ZKL_ENOTOWNER; ZKL_ELOST: a member is lost; ZKL_EUNPROVED: of a member less
+ * is proved; ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_EFORK. */
 ZKL_API int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms);
 /* The shortest of the members' windows. */
 ZKL_API int64_t zkl_multi_window_ms(struct zkl_multi *multi);
 /* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if the
- * member is not held, is lost, or does not exist. The whole multi-lock has no token. */
+ * member is not held, is lost, or does not exist. The whole multi-lock has no token. Members that
+ * were acquired in one transaction can have the same number. */
 ZKL_API uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index);
 /* As zkl_mutex_node_path, for member index; of several permits the first one's. ZKL_EINVAL also if
  * there is no such member. */
