@@ -71,18 +71,21 @@ extern "C" {
  * (ZKL_EDEADLK). */
 struct zkl_owner;
 
-/* 0, ZKL_EINVAL, ZKL_ENOMEM. */
+/* Make an owner.
+ * 0, ZKL_EINVAL, ZKL_ENOMEM. */
 ZKL_API int zkl_owner_new(struct zkl_owner **owner);
-/* 0; ZKL_EBUSY: the owner holds something (lost holds count until they are unlocked), an
- * acquisition is under way, or the calling thread uses it; ZKL_EFORK. The call is legal as soon as
- * the owner's last zkl_mutex_unlock_async has returned 0, and in the callback of its last
- * acquisition if that failed. Must be the last call with the owner: no other thread uses it, and no
- * thread restores it later. The call ignores NULL. */
+/* Free the owner. The call is legal as soon as the owner's last zkl_mutex_unlock_async has returned
+ * 0, and in the callback of its last acquisition if that failed. Must be the last call with the
+ * owner: no other thread uses it, and no thread restores it later. The call ignores NULL.
+ * Nothing is freed: ZKL_EBUSY: the owner holds something (lost holds count until they are
+ * unlocked), an acquisition is under way, or the calling thread uses it; ZKL_EFORK. */
 ZKL_API int zkl_owner_free(struct zkl_owner *owner);
 
 /* From now on the calling thread makes all calls of zklock.h as owner, those that wait too. That is
  * how a program queries a hold of an owner. NULL: as the thread itself again. Returns the previous
- * owner, which the caller must restore. A forked child's thread is itself again:
+ * owner, which the caller must restore, or NULL for the thread itself. A thread's end leaves alone
+ * what its owner holds. A forked child's thread is itself again, and the holds stay the parent's.
+ * May this owner write:
  *
  *     struct zkl_owner *before = zkl_owner_use(owner);
  *     if (!zkl_mutex_still_held(mutex, 500))
@@ -96,44 +99,103 @@ ZKL_API struct zkl_owner *zkl_owner_use(struct zkl_owner *owner);
 typedef void (*zkl_done_fn)(int code, void *arg);
 
 /* zkl_mutex_acquire for that owner. *op, unless op is NULL, receives the operation's number, for
- * zkl_op_cancel.
- * Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW,
- * ZKL_ENOMEM, ZKL_ESYSTEM; ZKL_EBUSY: the operation of a multi-lock has the owner. */
+ * zkl_op_cancel. mutex may be half of a read-write lock, or of zkl_semaphore_mutex_new. Lock, work,
+ * unlock:
+ *
+ *     #include <stdio.h>
+ *     #include <zklock/async.h>
+ *
+ *     struct job {
+ *         struct zkl_owner *owner;
+ *         struct zkl_mutex *mutex;
+ *         void (*work)(void);
+ *     };
+ *
+ *     static void unlocked(int code, void *arg)
+ *     {
+ *         (void)arg;
+ *         if (code != 0)
+ *             fprintf(stderr, "%s\n", zkl_error_detail());
+ *     }
+ *
+ *     static void locked(int code, void *arg)
+ *     {
+ *         struct job *job = arg;
+ *         if (code != 0) {
+ *             unlocked(code, job);
+ *             return;
+ *         }
+ *         job->work();
+ *         zkl_mutex_unlock_async(job->owner, job->mutex, unlocked, job);
+ *     }
+ *
+ *     int begin(struct job *job)
+ *     {
+ *         struct zkl_wait wait = ZKL_WAIT_INIT;
+ *         wait.deadline_ns = zkl_now_ns() + 10000 * INT64_C(1000000);
+ *         return zkl_mutex_acquire_async(job->owner, job->mutex, &wait, NULL, locked, job, NULL);
+ *     }
+ *
+ * Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK; ZKL_EDEADLK: the owner would
+ * wait for itself: as in zkl_mutex_acquire, or another operation acquires the path for it;
+ * ZKL_EOVERFLOW, ZKL_ENOMEM, ZKL_ESYSTEM; ZKL_EBUSY: the operation of a multi-lock has the
+ * owner. */
 ZKL_API int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
                                     const struct zkl_wait *wait, struct zkl_grant *grant,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
 /* zkl_mutex_unlock for that owner: from here on it has one hold less, or none. The callback
  * receives what zkl_mutex_unlock returns. The operation cannot be canceled.
- * Immediately: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOTOWNER, ZKL_ENOMEM, ZKL_EBUSY as above: nothing
- * changed. After close ZKL_ELOST: released, and no callback comes. */
+ * Immediately, and nothing changed: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOTOWNER, ZKL_ENOMEM; ZKL_EBUSY:
+ * the operation of a multi-lock has the owner.
+ * After close: ZKL_ELOST: released, and no callback comes. */
 ZKL_API int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,
                                    void *arg);
 
-/* zkl_semaphore_acquire: permits belong to no owner. Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT,
- * ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM, ZKL_ESYSTEM. */
+/* zkl_semaphore_acquire: permits belong to no owner.
+ * Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM, ZKL_ESYSTEM. */
 ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
                                         const struct zkl_wait *wait, struct zkl_permit **permits,
                                         zkl_done_fn fn, void *arg, uint64_t *op);
 /* zkl_permit_release: the library frees the handle at the callback; the caller must not use it from
- * here on. Immediately: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing changed. After close ZKL_ELOST:
- * released, and no callback comes. Legal in the permit's own state callback too, which then reports
- * nothing more of it. */
+ * here on. Legal in the permit's own state callback too, which then reports nothing more of it.
+ * Immediately, and nothing changed: ZKL_EINVAL: NULL, or a multi-lock has the permit; ZKL_EFORK,
+ * ZKL_ENOMEM.
+ * After close: ZKL_ELOST: released, and no callback comes. */
 ZKL_API int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg);
 
 /* End an operation's wait: its callback receives ZKL_ECANCELED, unless the outcome was decided
  * before, which may be a grant (0): be ready to unlock it. The callback comes later, as always.
  * Cheaper than a cancel object if there are many. The call ignores a number that is no operation of
- * this client any more, or one of an operation that cannot be canceled. Legal in callbacks. 0,
- * ZKL_EINVAL, ZKL_EFORK. */
+ * this client any more, or one of an operation that cannot be canceled. Legal in callbacks.
+ * 0, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
 
 /* --- acquire and release several locks as one with a callback ------------- */
 
 /* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner belongs to this operation:
- * the library refuses another one that names it (ZKL_EBUSY), and no thread may use it. Immediately:
- * ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EBUSY,
- * ZKL_ENOMEM, ZKL_ESYSTEM; for unlock ZKL_ENOTOWNER, and after close ZKL_ELOST: released, and no
- * callback comes. */
+ * the library refuses another one that names it (ZKL_EBUSY), and no thread may use it. Two locks as
+ * one, within 30 seconds:
+ *
+ *     #include <stdio.h>
+ *     #include <zklock/async.h>
+ *
+ *     static void both_locked(int code, void *arg)
+ *     {
+ *         (void)arg;
+ *         puts(code == 0 ? "both are held" : zkl_error_detail());
+ *     }
+ *
+ *     int lock_both(struct zkl_owner *owner, struct zkl_multi *both)
+ *     {
+ *         struct zkl_wait wait = ZKL_WAIT_INIT;
+ *         wait.deadline_ns = zkl_now_ns() + 30000 * INT64_C(1000000);
+ *         return zkl_multi_acquire_async(owner, both, &wait, NULL, both_locked, NULL, NULL);
+ *     }
+ *
+ * Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK; ZKL_EDEADLK: the owner would
+ * wait for itself; ZKL_EOVERFLOW, ZKL_ENOMEM, ZKL_ESYSTEM; ZKL_EBUSY: the operation of another
+ * multi-lock has the owner; ZKL_ENOTOWNER: of unlock.
+ * After close, of unlock: ZKL_ELOST: released, and no callback comes. */
 ZKL_API int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
                                     const struct zkl_wait *wait, struct zkl_grant *grants,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
@@ -142,11 +204,12 @@ ZKL_API int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *mu
 
 /* --- end a client's session and free the client --------------------------- */
 
-/* zkl_client_close. It takes effect immediately: holds are lost, operations end with ZKL_ECLOSED,
- * before this one or after it. The callback comes when a server has confirmed the session's end
- * (0), or when the client gives up waiting for one, after some seconds (ZKL_ETIMEDOUT: the server
- * removes the nodes when the session times out at the latest), and at the latest in
- * zkl_client_free. Several calls may be under way at the same time.
+/* zkl_client_close without a wait. It takes effect immediately: holds are lost, operations end with
+ * ZKL_ECLOSED, before this one or after it. The callback comes when a server has confirmed the
+ * session's end (0), or when the client gives up waiting for one, after some seconds
+ * (ZKL_ETIMEDOUT: the server removes the nodes when the session times out at the latest), and at
+ * the latest in zkl_client_free. Legal in callbacks; several calls may be under way at the same
+ * time.
  * Immediately: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing was done; ZKL_ECLOSED: the client is
  * closed. */
 ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg);
@@ -164,15 +227,16 @@ ZKL_API int zkl_op_waiting(struct zkl_client *client, uint64_t op, struct zkl_st
  * From the first call on, all callbacks of this client run in zkl_client_dispatch and nowhere else,
  * those of its states, its log and its holds too; the call waits for a callback that runs on the
  * client's thread at that moment. The descriptor belongs to the client: only poll whether it is
- * readable. Returns it (>= 0), or ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK, ZKL_ECLOSED, ZKL_ESYSTEM
- * (no descriptor). */
+ * readable. Returns it (>= 0).
+ * Otherwise: ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK, ZKL_ECLOSED, ZKL_ESYSTEM (no descriptor). */
 ZKL_API int zkl_client_event_fd(struct zkl_client *client);
 /* Run callbacks that are due, in their order, on the calling thread, at most max (the gathered
  * states of one hold count as one, and so do the client's states, or its log). The call never waits
  * for a callback to become due. It also runs those that remain after zkl_client_close; otherwise
- * zkl_client_free does, on the thread that calls it.
- * Returns how many it ran, or ZKL_EINVAL (max < 1, or zkl_client_event_fd was not called),
- * ZKL_EFORK, ZKL_EINCALLBACK, ZKL_EBUSY (another thread is running them). */
+ * zkl_client_free does, on the thread that calls it. Any thread that is in no callback may call it,
+ * one at a time. Returns how many it ran.
+ * Otherwise: ZKL_EINVAL (max < 1, or zkl_client_event_fd was not called); ZKL_EFORK,
+ * ZKL_EINCALLBACK; ZKL_EBUSY (another thread is running them). */
 ZKL_API int zkl_client_dispatch(struct zkl_client *client, int max);
 
 #ifdef __cplusplus
