@@ -102,15 +102,18 @@ static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_insp
     return (const struct zkl_entry *)(const void *)(first + index * inspection->entries->size);
 }
 
-/* Inspect the lock at path, or list "/", where none can be.
+/* Inspect the lock at path, or list "/", where none can be. The call acquires nothing and changes
+ * nothing. A path that does not exist is 0 with ZKL_LOCK_KIND_NONE. Of a child that the client may
+ * not read, the entry has the name.
  * 0: the caller must free *inspection with zkl_inspection_free.
- * ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ETIMEDOUT, ZKL_EDISCONNECTED, ZKL_ECLOSED,
- * ZKL_EACCES (no READ on the path, or a semaphore's parts), ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM,
- * ZKL_EFORK, ZKL_EINCALLBACK, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED. A path that does not exist is 0
- * with ZKL_LOCK_KIND_NONE. Of a child that the client may not read, the entry has the name. */
+ * Otherwise *inspection is untouched: ZKL_ETIMEDOUT; ZKL_EDISCONNECTED: time was up, and there was
+ * no link; ZKL_ECLOSED; ZKL_EACCES (no READ on the path, or a semaphore's parts); ZKL_EAUTH,
+ * ZKL_EPROTO, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_ENOMEM.
+ * Refused, and nothing was sent: ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_EFORK,
+ * ZKL_EINCALLBACK. */
 ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
                         const struct zkl_inspection **inspection);
-/* The call ignores NULL. */
+/* Free an inspection and all its text, on any thread, in callbacks too. The call ignores NULL. */
 ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
 
 /* --- ask a holder to release its lock, or take the lock away -------------- */
@@ -122,26 +125,53 @@ ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
  * be 0). The call writes "__REVOKE__" to the node as Curator's Revoker does. With a passed deadline
  * it only asks, and waits only for the server's answer, one session timeout at most. With
  * ZKL_INSPECT_FORCE in flags it deletes the node when the deadline passes, which takes one session
- * timeout more at most.
- * 0: the node is removed. ZKL_ETIMEDOUT: asked, but the node is still there; ZKL_EDISCONNECTED: the
- * request may have arrived or not. ZKL_ECANCELED. ZKL_ENONODE: there was none (0, if the link broke
- * before that answer). ZKL_EFOREIGN: not the name of a contender, and no ZKL_INSPECT_FORCE; or the
- * node has children, which no force deletes. ZKL_EPROTO: an answer that is not understood; or a
- * server shows the node and the leader has none. ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT
- * (negative), ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK,
+ * timeout more at most. Ask all holders, and take the lock away after ten seconds:
+ *
+ *     #include <zklock/inspect.h>
+ *
+ *     int take_away(struct zkl_client *client, const char *path)
+ *     {
+ *         const struct zkl_inspection *seen;
+ *         struct zkl_wait wait = ZKL_WAIT_INIT;
+ *         int rc = zkl_inspect(client, path, 5000, &seen);
+ *         if (rc != 0)
+ *             return rc;
+ *         wait.deadline_ns = zkl_now_ns() + 10000 * INT64_C(1000000);
+ *         for (size_t i = 0; i < seen->count && rc == 0; i++) {
+ *             const struct zkl_entry *entry = zkl_inspection_entry(seen, i);
+ *             if (entry->role == ZKL_ENTRY_ROLE_HOLDER)
+ *                 rc = zkl_revoke(client, entry->node_path, &wait, ZKL_INSPECT_FORCE);
+ *             if (rc == ZKL_ENONODE)
+ *                 rc = 0;
+ *         }
+ *         zkl_inspection_free(seen);
+ *         return rc;
+ *     }
+ *
+ * 0: the node is removed. ZKL_ETIMEDOUT: asked, but the node is still there; with ZKL_INSPECT_FORCE
+ * the deletion got no answer, and it is there or not. ZKL_EDISCONNECTED: the request may have
+ * arrived or not. ZKL_ECANCELED: it may have asked. ZKL_ENONODE: there was none (0, if the link
+ * broke before that answer). ZKL_EFOREIGN: not the name of a contender, and no ZKL_INSPECT_FORCE;
+ * or the node has children, which no force deletes. ZKL_EPROTO: an answer that is not understood;
+ * or a server shows the node and the leader has none: that server has data of its own, and zklock
+ * doctor says which. ZKL_EACCES: the detail names the right: WRITE to ask, READ to wait, DELETE on
+ * the node above to force. ZKL_ECLOSED, ZKL_EAUTH, ZKL_EQUOTA, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED,
+ * ZKL_ENOMEM, ZKL_ESYSTEM.
+ * Refused, and nothing was sent: ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT (negative); ZKL_EFORK,
  * ZKL_EINCALLBACK. */
 ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
                        const struct zkl_wait *wait, unsigned flags);
 
 /* Delete the node of a contender, holder or waiter, immediately. Its owner is notified that the
  * hold is lost (a waiter queues again), but may continue its work until then; only the token
- * protects what it writes. czxid: of the intended entry, compared just before the deletion
- * (ZKL_EACCES if that requires READ, and the ACL denies it). 0: any node with that path, which is
- * enough for a contender's: no other node gets its name.
+ * protects what it writes. czxid: of the intended entry, compared just before the deletion. 0: any
+ * node with that path, which is enough for a contender's: no other node gets its name.
  * 0: deleted. ZKL_ENONODE: there is no such node, or another one took its place. ZKL_ETIMEDOUT,
  * ZKL_EDISCONNECTED: the server may have deleted it or not. ZKL_EFOREIGN, ZKL_EPROTO: as
- * zkl_revoke. ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EACCES (DELETE on the
- * node above), ZKL_EAUTH, ZKL_ENOMEM, ZKL_EFORK, ZKL_EINCALLBACK. */
+ * zkl_revoke. ZKL_EACCES: DELETE on the node above; or READ, which servers from 3.8.4 and 3.9.2 on
+ * want for a czxid. ZKL_ECLOSED, ZKL_EAUTH, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_ENOMEM.
+ * Refused, and nothing was sent: ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_EFORK,
+ * ZKL_EINCALLBACK. */
 ZKL_API int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid,
                       unsigned flags, int64_t timeout_ms);
 
