@@ -4,7 +4,8 @@
  * Prometheus. A client counts what it does in this process; these calls send no request.
  *
  * A client always keeps its own figures. It keeps those of a lock if metrics is set in the lock's
- * options, by path: all handles of the client that name the path count together.
+ * options, by path: all handles of the client that name the path count together, from the first one
+ * with the option on. When the last one is freed, the client's own figures keep what it counted.
  *
  *     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
  *     if (zkl_client_get_lock_metrics(client, &m) == 0)
@@ -55,6 +56,7 @@ ZKL_API int64_t zkl_histogram_percentile_ns(const struct zkl_histogram *histogra
 struct zkl_lock_metrics {
     size_t size;
     /* Since the client was opened; of a path, since its first handle with the option was made. */
+
     uint64_t acquisitions; /* holds that a caller got; a re-entry is none */
     uint64_t reentries;    /* of holds that have ended: the last unlock adds them */
     /* calls that acquired nothing, by their code: failures[-ZKL_ETIMEDOUT] timed out, ... Not those
@@ -70,6 +72,7 @@ struct zkl_lock_metrics {
     struct zkl_histogram wait;            /* from the call to its return, of those that acquired */
     struct zkl_histogram hold;            /* from there to the last unlock, or the loss */
     /* Now. */
+
     uint64_t held;
     uint64_t waiting; /* calls */
     /* contenders of any client before the last of these calls, by the list that it saw last or by
@@ -83,10 +86,12 @@ struct zkl_lock_metrics {
             {0, 0, 0, {0}}, 0, 0, 0                                                                \
     }
 
-/* Returns the figures of the mutex's path. 0; ZKL_EINVAL: a NULL, no ZKL_LOCK_METRICS_INIT, or no
- * handle of the path was made with metrics in its options; ZKL_EFORK. */
+/* The figures of the mutex's path.
+ * 0; ZKL_EINVAL: a NULL, no ZKL_LOCK_METRICS_INIT, or no handle of the path was made with metrics
+ * in its options; ZKL_EFORK. */
 ZKL_API int zkl_mutex_get_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics);
-/* Likewise. */
+/* The figures of the semaphore's path.
+ * 0; ZKL_EINVAL: as zkl_mutex_get_metrics; ZKL_EFORK. */
 ZKL_API int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore,
                                       struct zkl_lock_metrics *metrics);
 
@@ -114,6 +119,7 @@ enum zkl_metrics_request {
 struct zkl_client_metrics {
     size_t size;
     /* Since the client was opened. */
+
     uint64_t connections;    /* times that a link came up */
     uint64_t reconnects;     /* of these: all but the first */
     uint64_t disconnections; /* times that a link was lost */
@@ -124,6 +130,7 @@ struct zkl_client_metrics {
     /* how long the ensemble took to answer a write, heartbeats included */
     struct zkl_histogram writes;
     /* Now. */
+
     int state; /* enum zkl_client_state */
     /* negotiated, the smallest that a server announced for this session; before the first
      * connection the requested one */
@@ -148,9 +155,11 @@ struct zkl_client_metrics {
             0, 0, 0, 0                                                                             \
     }
 
-/* 0; ZKL_EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; ZKL_EFORK. Also after zkl_client_close. */
+/* The client's figures, also after zkl_client_close.
+ * 0; ZKL_EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; ZKL_EFORK. */
 ZKL_API int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics);
-/* The figures of all locks of the client together. Likewise. */
+/* The figures of all locks of the client together, also after zkl_client_close.
+ * 0; ZKL_EINVAL: a NULL, or no ZKL_LOCK_METRICS_INIT; ZKL_EFORK. */
 ZKL_API int zkl_client_get_lock_metrics(struct zkl_client *client,
                                         struct zkl_lock_metrics *metrics);
 
