@@ -62,10 +62,10 @@ ZKL_API int zkl_guard_multi_paths(struct zkl_multi *multi, int64_t need_ms, cons
  * async.h), through this mutex handle of any kind. chroot is that of the handle which makes the
  * transaction: NULL or "" if its server list has none; the lock's own client may have another one.
  * The call sends nothing and never waits; it is legal in callbacks.
- * 0: the hold is proved for need_ms (>= 0) at least. Otherwise *op is untouched: ZKL_ENOTOWNER;
- * ZKL_ELOST: lost, or the window is shorter, so that the hold may be lost any moment; ZKL_EINVAL: a
- * NULL, or the node is not below that chroot, or has a path of ZKL_GUARD_PATH_SIZE bytes or more;
- * ZKL_EBADTIMEOUT, ZKL_EFORK. */
+ * 0: the hold is proved for need_ms (>= 0) at least.
+ * Otherwise *op is untouched: ZKL_ENOTOWNER; ZKL_ELOST: lost, or the window is shorter, so that the
+ * hold may be lost any moment; ZKL_EINVAL: a NULL, or the node is not below that chroot, or has a
+ * path of ZKL_GUARD_PATH_SIZE bytes or more; ZKL_EBADTIMEOUT, ZKL_EFORK. */
 static inline int zkl_guard_mutex(struct zkl_guard *guard, struct zkl_mutex *mutex, int64_t need_ms,
                                   const char *chroot, struct zoo_op *op)
 {
@@ -75,7 +75,7 @@ static inline int zkl_guard_mutex(struct zkl_guard *guard, struct zkl_mutex *mut
     return rc;
 }
 
-/* The same for a permit, except ZKL_ENOTOWNER, as a permit belongs to no thread. */
+/* The same for a permit, on any thread; never ZKL_ENOTOWNER, as a permit belongs to no thread. */
 static inline int zkl_guard_permit(struct zkl_guard *guard, struct zkl_permit *permit,
                                    int64_t need_ms, const char *chroot, struct zoo_op *op)
 {
