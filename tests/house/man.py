@@ -5,7 +5,7 @@
 man.py names SOURCE_DIR MESON BUILD_DIR    in an installed tree each public call and macro has a page under its name, with
                                            an example, which tests/docs compiles; no page points to one that is not there;
                                            a call that tests/cluster/refused_calls.c shows to be refused in callbacks says
-                                           so. A paragraph of a header ends as a sentence does: docs/man/manual.py tells
+                                           so. A paragraph of a header ends as a sentence does: docs/man/comments.py tells
                                            them apart by how full their lines are
 man.py lint SOURCE_DIR BUILD_DIR           mandoc has nothing to say
 
@@ -37,7 +37,8 @@ def public():
     """The calls and macros that a program may use."""
     text = '\n'.join(re.sub(r'/\*.*?\*/', '', h.read_text(encoding='utf-8'), flags=re.DOTALL) for h in HEADERS)
     calls = re.findall(r'^(?:ZKL_API|static inline) [^;({]*?\b(\w+)\s*\(', text, re.MULTILINE)
-    return {name for name in calls if not BEHIND_MACROS.fullmatch(name)} | set(re.findall(r'^#define (ZKL_\w+)\(', text, re.MULTILINE))
+    macros = re.findall(r'^#define (ZKL_\w+)\(', text, re.MULTILINE)
+    return {name for name in calls if not BEHIND_MACROS.fullmatch(name)} | set(macros)
 
 
 def refused():
@@ -51,7 +52,7 @@ def refused():
 def unfinished():
     """Paragraphs of the headers that do not end as a sentence does."""
     sys.path.insert(0, str(SOURCE / 'docs/man'))
-    from manual import paragraphs
+    from comments import paragraphs
     for header in HEADERS:
         comments = re.findall(r'^/\*(?! ---).*?\*/', header.read_text(encoding='utf-8'), re.MULTILINE | re.DOTALL)
         for found in map(paragraphs, comments[1:]):
