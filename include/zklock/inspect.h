@@ -94,14 +94,6 @@ struct zkl_inspection {
     const struct zkl_entry *entries; /* read them by zkl_inspection_entry */
 };
 
-/* Entry index, less than count. A newer library's entries may be longer than this struct. */
-static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_inspection *inspection,
-                                                           size_t index)
-{
-    const char *first = (const char *)inspection->entries;
-    return (const struct zkl_entry *)(const void *)(first + index * inspection->entries->size);
-}
-
 /* Inspect the lock at path, or list "/", where none can be. The call acquires nothing and changes
  * nothing. A path that does not exist is 0 with ZKL_LOCK_KIND_NONE. Of a child that the client may
  * not read, the entry has the name.
@@ -115,6 +107,14 @@ ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t tim
                         const struct zkl_inspection **inspection);
 /* Free an inspection and all its text, on any thread, in callbacks too. The call ignores NULL. */
 ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
+
+/* Entry index, less than count. A newer library's entries may be longer than this struct. */
+static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_inspection *inspection,
+                                                           size_t index)
+{
+    const char *first = (const char *)inspection->entries;
+    return (const struct zkl_entry *)(const void *)(first + index * inspection->entries->size);
+}
 
 /* --- ask a holder to release its lock, or take the lock away -------------- */
 

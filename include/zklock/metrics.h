@@ -41,13 +41,6 @@ struct zkl_histogram {
     uint64_t buckets[ZKL_HISTOGRAM_BUCKETS];
 };
 
-/* Returns the bound of a bucket, 0 to ZKL_HISTOGRAM_BUCKETS - 1; INT64_MAX for the last one. */
-ZKL_API int64_t zkl_histogram_bound_ns(size_t bucket);
-/* Returns the value at this percentile (0 to 100). It is at most 20 % from the true value, or 0.5
- * microseconds if that is more; 0 if nothing was counted. Above 7 hours it is the longest of
- * all. */
-ZKL_API int64_t zkl_histogram_percentile_ns(const struct zkl_histogram *histogram, double percent);
-
 #define ZKL_METRICS_CODES 64
 #define ZKL_METRICS_REASONS 16
 
@@ -167,9 +160,16 @@ ZKL_API int zkl_client_get_lock_metrics(struct zkl_client *client,
  * text format into buf with a final NUL. The label "client" is the owner text of the client's
  * options; without one the process number and which of its clients this is, as in "4711.1".
  * docs/metrics.md lists the names. buf may be NULL if size is 0.
- * Returns the text's length as snprintf does (cut if >= size). Otherwise: ZKL_EINVAL, ZKL_EFORK,
- * ZKL_ENOMEM. */
+ * Returns the text's length as snprintf does (cut if >= size).
+ * Otherwise: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM. */
 ZKL_API int zkl_metrics_prometheus(struct zkl_client *client, char *buf, size_t size);
+
+/* Returns the bound of a bucket, 0 to ZKL_HISTOGRAM_BUCKETS - 1; INT64_MAX for the last one. */
+ZKL_API int64_t zkl_histogram_bound_ns(size_t bucket);
+/* Returns the value at this percentile (0 to 100). It is at most 20 % from the true value, or 0.5
+ * microseconds if that is more; 0 if nothing was counted. Above 7 hours it is the longest of
+ * all. */
+ZKL_API int64_t zkl_histogram_percentile_ns(const struct zkl_histogram *histogram, double percent);
 
 #ifdef __cplusplus
 } /* extern "C" */

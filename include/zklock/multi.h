@@ -57,6 +57,20 @@ struct zkl_member {
         sizeof(struct zkl_member), ZKL_MEMBER_MUTEX, 0, NULL, NULL                                 \
     }
 
+#define ZKL_MULTI_MEMBERS_MAX 64
+
+/* Make a handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client. The members stay
+ * the caller's and must outlive the multi-lock. The call sends no request, and acquires nothing.
+ * Any thread may make this call and the next one, in callbacks too.
+ * Nothing is made, and *multi is untouched: ZKL_EDEADLK: two members have the same path (mutexes of
+ * different names are different locks); ZKL_EINVAL: NULL, a count out of range, or a member that is
+ * no lock of this client; ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
+ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
+                          const struct zkl_member *members, size_t count);
+/* Free the handle, but not the members. The call ignores NULL.
+ * Nothing is freed: ZKL_EBUSY: held or waited on; ZKL_EFORK. */
+ZKL_API int zkl_multi_free(struct zkl_multi *multi);
+
 /* Returns a member for a mutex of any kind: also half of a read-write lock, or of
  * zkl_semaphore_mutex_new. */
 static inline struct zkl_member zkl_member_mutex(struct zkl_mutex *mutex)
@@ -75,20 +89,6 @@ static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semap
     m.count = count;
     return m;
 }
-
-#define ZKL_MULTI_MEMBERS_MAX 64
-
-/* Make a handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client. The members stay
- * the caller's and must outlive the multi-lock. The call sends no request, and acquires nothing.
- * Any thread may make this call and the next one, in callbacks too.
- * Nothing is made, and *multi is untouched: ZKL_EDEADLK: two members have the same path (mutexes of
- * different names are different locks); ZKL_EINVAL: NULL, a count out of range, or a member that is
- * no lock of this client; ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
-ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
-                          const struct zkl_member *members, size_t count);
-/* Free the handle, but not the members. The call ignores NULL.
- * Nothing is freed: ZKL_EBUSY: held or waited on; ZKL_EFORK. */
-ZKL_API int zkl_multi_free(struct zkl_multi *multi);
 
 /* --- acquire, release and query several locks as one ---------------------- */
 
