@@ -192,9 +192,10 @@ ZKL_API int zkl_client_set_servers(struct zkl_client *client, const char *server
  * remain legal.
  * 0: the server hung up, as it does once the session has ended, or it had ended before. A server
  * that dies just then, or a link that breaks, looks the same, and the nodes stay until the session
- * times out. A release that returned 0 needs no close to be sure. ZKL_ETIMEDOUT: the client is
- * closed on this side, but time was up or no server answered; the library finishes in the
- * background, and the server removes the nodes when the session times out.
+ * times out. A release that returned 0 needs no close to be sure, but for a posted one
+ * (posted_unlock), whose node the close ends with the session. ZKL_ETIMEDOUT: the client is closed
+ * on this side, but time was up or no server answered; the library finishes in the background, and
+ * the server removes the nodes when the session times out.
  * Nothing done: ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 

@@ -62,9 +62,10 @@ struct zkl_member {
 /* Make a handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client. The members stay
  * the caller's and must outlive the multi-lock. The call sends no request, and acquires nothing.
  * Any thread may make this call and the next one, in callbacks too.
- * Nothing is made, and *multi is untouched: ZKL_EDEADLK: two members have the same path (mutexes of
- * different names are different locks); ZKL_EINVAL: NULL, a count out of range, or a member that is
- * no lock of this client; ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
+ * Nothing is made, and *multi is untouched: ZKL_EDEADLK: two members have the same path, as the
+ * halves of a read-write lock have (mutexes of different names are different locks); ZKL_EINVAL:
+ * NULL, a count out of range, or a member that is no lock of this client; ZKL_ECLOSED, ZKL_EFORK,
+ * ZKL_ENOMEM. */
 ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
                           const struct zkl_member *members, size_t count);
 /* Free the handle, but not the members. The call ignores NULL.

@@ -113,7 +113,8 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * before any request. A first grant comes with an open window.
  * A try (ZKL_WAIT_TRY) that finds another contender sends one read. It waits for a lost link no
  * longer than one session timeout. If it finds only one node that may be without a holder (of a
- * mutex with retain_ms), it asks for that node, and is busy if it has not got it after 200 ms.
+ * mutex with retain_ms), it asks for that node, and gets it in some round trips, or is busy after
+ * 200 ms, if a thread is in it. Tries of other libraries don't ask: they are busy.
  * If the link breaks during the wait, the thread keeps its place in the queue. If the session
  * expires, the thread queues again, at the end, within its deadline.
  * 0: the calling thread holds the mutex, until it has called unlock as often as lock. If it ends
@@ -170,15 +171,16 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
  * The work under the lock has ended when the thread calls unlock. ZKL_ELOST and ZKL_EDOUBT
  * (zkl_error_is_lost) say that another client held the lock before that, or may have. After any
  * other code none did, unless one had deleted the node by hand.
- * 0: released, and after the last unlock nothing is left on the server. ZKL_EUNCONFIRMED: not held
- * any more, but no answer came. The library deletes the node as soon as it can, and the caller need
- * do nothing: the window was open when unlock was called. ZKL_EDOUBT: no answer, or a denied
- * delete, and the window was empty when unlock was called, as after a pause of the process or a
- * long outage. Also from an unlock that is not the last one, if the window is empty then. The
- * library deletes the node as soon as it can. ZKL_ELOST: the hold had been lost before, or the
- * client is closed; it counts as released. A lost hold has to be unlocked as often as it was
- * locked. ZKL_EACCES: not held any more, but the ACL denies DELETE: the node blocks the path until
- * this client's session ends.
+ * 0: released, and after the last unlock nothing is left on the server, unless it was posted: then
+ * the delete is on its way, and if the link breaks, the node stays until the link is back or the
+ * session ends. ZKL_EUNCONFIRMED: not held any more, but no answer came. The library deletes the
+ * node as soon as it can, and the caller need do nothing: the window was open when unlock was
+ * called. ZKL_EDOUBT: no answer, or a denied delete, and the window was empty when unlock was
+ * called, as after a pause of the process or a long outage. Also from an unlock that is not the
+ * last one, if the window is empty then. The library deletes the node as soon as it can. ZKL_ELOST:
+ * the hold had been lost before, or the client is closed; it counts as released. A lost hold has to
+ * be unlocked as often as it was locked. ZKL_EACCES: not held any more, but the ACL denies DELETE:
+ * the node blocks the path until this client's session ends.
  * Nothing changed: ZKL_ENOTOWNER, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 

@@ -16,7 +16,7 @@
  * A thread may lock each half again. A thread that has the write lock can take the read lock too,
  * and keeps it when it unlocks the write lock (a downgrade). No other client can get the lock in
  * between: the thread waits only for the server's answer. The read lock then has the write lock's
- * token:
+ * token, but not its lease; if it fails, the write lock stays held:
  *
  *     struct zkl_mutex *writer = zkl_rwlock_writer(rwlock);
  *     if (zkl_mutex_lock_for(writer, 5000) == 0) {

@@ -18,9 +18,11 @@
  *     zkl_semaphore_free(licenses);
  *
  * The layout is that of Curator's InterProcessSemaphoreV2; its clients can take part. The number of
- * permits is in the data of <path>/leases while clients use the semaphore. The first client writes
- * it. A client that names another number is refused (ZKL_EMISMATCH). zkl_semaphore_set_permits
- * changes it for all. Clients of Curator neither read nor write it.
+ * permits is in the data of <path>/leases. The first acquire writes it. An acquire of a handle that
+ * was made with another number is refused (ZKL_EMISMATCH). zkl_semaphore_set_permits changes it for
+ * all, handles that acquired before included. The server removes <path>/leases about a minute after
+ * the last permit, and the number with it: the next acquire writes its own. Clients of Curator
+ * neither read nor write it.
  * Illegal: using a permit after its release, or releasing a multi-lock's permit (ZKL_EINVAL); a
  * handle in a forked child (ZKL_EFORK); waiting in a callback of the library (ZKL_EINCALLBACK).
  */
