@@ -4,11 +4,7 @@
 #ifndef ZKFLEET_FLEET_H
 #define ZKFLEET_FLEET_H
 
-#include "check.h"
-#include "journal.h"
-#include "length.h"
-#include "wire.h"
-#include "zkserver.h"
+#include "crowd.h"
 
 #define WORKERS_MAX 12
 #define PATHS_MAX 6
@@ -16,24 +12,16 @@
 
 struct fleet {
     const char *title;
-    const char
-        *workers[WORKERS_MAX]; /* of each process; NULL: no more. As peer-handle.c reads them */
-    const char *trespasser;    /* another worker, of the first new process */
-    int permits;               /* of each place; 0: one */
-    bool creators_only;        /* nodes open only to CREDENTIAL; else to anybody */
-    double share_min;          /* percent of visits that follow one of the other library */
+    /* Of each process: "KIND PATHS OPTION...", as in peers.h, and threads=N, writers=PERCENT; NULL: no more. */
+    const char *workers[WORKERS_MAX];
+    const char *trespasser;         /* another worker, of the first new process */
+    int permits;                    /* of each place; 0: one */
+    bool creators_only;             /* nodes open only to CREDENTIAL; else to anybody */
+    double share_min;               /* percent of visits that follow one of the other library */
     const char *renewed[PATHS_MAX]; /* paths that this run must make anew */
     const char *guarded;            /* a contender that keeps this path from being collected before
                                        * the run */
 };
-
-extern struct zks *server;
-extern struct wire *raw;
-
-#define CREDENTIAL "fleet:secret"
-
-/* It has a session that lives, and sees everything. */
-void fleet_keep_raw(void);
 
 #define GUARD "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 

@@ -7,14 +7,15 @@ set -u
 commit=00216caf828d5b18c17c3c6faa20a9b973b51ac3
 
 cd "$(dirname "$0")/../.." || exit 1
-here=tests/fleet folder=$1
+here=tests/fleet crowd=tests/crowd folder=$1
 old=$(sh tests/lib/old_library.sh "$folder" "$commit") || {
     status=$?
     echo "$old"
     exit $status
 }
-${CC:-gcc} -O1 -g -D_GNU_SOURCE -include $here/old_names.h -I "$old/source/include" -o "$folder/peer-old" \
-    $here/peer.c $here/peer-handle.c "$old/build/src/libzklock.a" -lzookeeper_mt -lpthread >"$folder/old.log" 2>&1 || {
+${CC:-gcc} -O1 -g -D_GNU_SOURCE -include $here/old_names.h -I "$old/source/include" -I tests/lib \
+    -o "$folder/peer-old" $crowd/peer.c $crowd/handle.c tests/lib/calls.c "$old/build/src/libzklock.a" \
+    -lzookeeper_mt -lpthread >"$folder/old.log" 2>&1 || {
     cat "$folder/old.log" >&2
     exit 1
 }

@@ -45,7 +45,7 @@ static void set_counters(void)
     if (done)
         return;
     done = true;
-    fleet_keep_raw();
+    crowd_keep_raw();
     check_ok(wire_create(raw, "/edge-sem", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/edge-single", "", WIRE_PERSISTENT, NULL, 0));
     for (size_t i = 0; i < EDGES; i++) {
@@ -56,16 +56,16 @@ static void set_counters(void)
     }
     wire_close(raw);
     raw = NULL;
-    check_ok(zks_restart_node(server, 0)); /* writes a snapshot */
-    check_ok(zks_stop_node(server, 0));
+    check_ok(zks_restart_node(crowd_server, 0)); /* writes a snapshot */
+    check_ok(zks_stop_node(crowd_server, 0));
     for (size_t i = 0; i < EDGES; i++) {
-        if (snap_set_counter(zks_data_dir(server, 0), edges[i].path, edges[i].next, err,
+        if (snap_set_counter(zks_data_dir(crowd_server, 0), edges[i].path, edges[i].next, err,
                              sizeof err) != 0)
             fail_msg("%s: %s", edges[i].path, err);
     }
-    check_ok(zks_start_node(server, 0));
-    check_ok(zks_wait_ready(server, ZKS_READY_MS));
-    fleet_keep_raw();
+    check_ok(zks_start_node(crowd_server, 0));
+    check_ok(zks_wait_ready(crowd_server, ZKS_READY_MS));
+    crowd_keep_raw();
 }
 
 /* --- the runs --------------------------------------------------------------------------------- */
@@ -78,8 +78,9 @@ static void a_mutex_with_every_option(void **state)
     fleet_check(&(struct fleet){
         .title = "mutex",
         .workers = {"mutex /mutex", "mutex /mutex posted", "mutex /mutex", "mutex /mutex posted",
-                    "mutex /mutex kazoo", "mutex /mutex kazoo posted", "mutex /mutex timed",
-                    "mutex /mutex revocable metrics", "mutex /mutex lease"},
+                    "mutex /mutex names=kazoo", "mutex /mutex names=kazoo posted",
+                    "mutex /mutex timed", "mutex /mutex revocable=poll metrics",
+                    "mutex /mutex lease=20000"},
         .share_min = 20,
     });
 }
@@ -91,8 +92,8 @@ static void leases_that_run_out(void **state)
     (void)state;
     fleet_check(&(struct fleet){
         .title = "leases",
-        .workers = {"mutex /leases late", "mutex /leases late kazoo", "mutex /leases lease posted",
-                    "mutex /leases threads=4"},
+        .workers = {"mutex /leases late", "mutex /leases late names=kazoo",
+                    "mutex /leases lease=20000 posted", "mutex /leases threads=4"},
         .share_min = 20,
     });
 }
@@ -105,7 +106,7 @@ static void tries_with_and_without_sync(void **state)
     fleet_check(&(struct fleet){
         .title = "tries",
         .workers = {"mutex /tries try nap", "mutex /tries try sync nap",
-                    "mutex /tries try sync kazoo nap", "mutex /tries nap",
+                    "mutex /tries try sync names=kazoo nap", "mutex /tries nap",
                     "mutex /tries posted nap"},
         .share_min = 10,
     });
@@ -119,7 +120,7 @@ static void local_hand_offs(void **state)
     fleet_check(&(struct fleet){
         .title = "hand-offs",
         .workers = {"mutex /local local=4 threads=3", "mutex /local local=2 posted threads=2",
-                    "mutex /local kazoo local=3 threads=2", "mutex /local",
+                    "mutex /local names=kazoo local=3 threads=2", "mutex /local",
                     "mutex /local retain=500 local=2 threads=2"},
         .share_min = 5,
     });
@@ -132,7 +133,7 @@ static void retained_nodes(void **state)
     (void)state;
     fleet_check(&(struct fleet){
         .title = "retained",
-        .workers = {"mutex /retained retain=400 nap", "mutex /retained kazoo retain=900 nap",
+        .workers = {"mutex /retained retain=400 nap", "mutex /retained names=kazoo retain=900 nap",
                     "mutex /retained try nap"},
         .share_min = 10,
     });
@@ -145,10 +146,12 @@ static void readers_writers_and_downgrades(void **state)
     (void)state;
     fleet_check(&(struct fleet){
         .title = "read-write",
-        .workers = {"read /rw threads=3", "read /rw kazoo", "read /rw posted", "write /rw",
-                    "write /rw posted", "write /rw kazoo", "write /rw downgrade",
-                    "write /rw downgrade posted", "write /rw kazoo downgrade", "mutex /rw",
-                    "read /rw try nap", "mutex /rw"},
+        .workers = {"rwlock /rw threads=3 writers=0", "rwlock /rw names=kazoo writers=0",
+                    "rwlock /rw posted writers=0", "rwlock /rw writers=100",
+                    "rwlock /rw posted writers=100", "rwlock /rw names=kazoo writers=100",
+                    "rwlock /rw downgrade writers=100", "rwlock /rw downgrade posted writers=100",
+                    "rwlock /rw names=kazoo downgrade writers=100", "mutex /rw",
+                    "rwlock /rw try nap writers=0", "mutex /rw"},
         .share_min = 15,
     });
 }
@@ -159,9 +162,9 @@ static void named_locks(void **state)
     (void)state;
     fleet_check(&(struct fleet){
         .title = "named",
-        .workers = {"mutex /named named=a threads=2", "mutex /named named=b posted",
-                    "mutex /named named=b", "mutex /named named=a-b try nap",
-                    "mutex /named named=a-b local=2 threads=2", "mutex /named named=b retain=300"},
+        .workers = {"mutex /named name=a threads=2", "mutex /named name=b posted",
+                    "mutex /named name=b", "mutex /named name=a-b try nap",
+                    "mutex /named name=a-b local=2 threads=2", "mutex /named name=b retain=300"},
         .share_min = 5,
     });
 }
@@ -172,7 +175,7 @@ static void named_locks(void **state)
 static void permits(void **state)
 {
     (void)state;
-    fleet_keep_raw();
+    crowd_keep_raw();
     check_ok(wire_create(raw, "/sem", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/sem/leases", "", WIRE_PERSISTENT, NULL, 0));
     fleet_check(&(struct fleet){
@@ -202,8 +205,8 @@ static void multi_locks(void **state)
     fleet_check(&(struct fleet){
         .title = "multi-lock",
         .workers = {"multi /multi-a,/multi-b,/multi-c", "multi /multi-c,/multi-a posted",
-                    "multi /multi-b,/multi-c kazoo", "multi /multi-b,/multi-a try nap",
-                    "mutex /multi-a posted", "mutex /multi-b", "mutex /multi-c kazoo",
+                    "multi /multi-b,/multi-c names=kazoo", "multi /multi-b,/multi-a try nap",
+                    "mutex /multi-a posted", "mutex /multi-b", "mutex /multi-c names=kazoo",
                     "mutex /multi-c local=3 threads=2", "mutex /multi-a retain=200"},
         .share_min = 5,
     });
@@ -216,7 +219,8 @@ static void the_creators_acl(void **state)
     fleet_check(&(struct fleet){
         .title = "creator's ACL",
         .workers = {"mutex /acl/mutex posted", "mutex /acl/mutex retain=300", "mutex /acl/mutex",
-                    "write /acl/rw downgrade", "read /acl/rw", "multi /acl/mutex,/acl/other"},
+                    "rwlock /acl/rw downgrade writers=100", "rwlock /acl/rw writers=0",
+                    "multi /acl/mutex,/acl/other"},
         .creators_only = true,
         .share_min = 2,
     });
@@ -230,17 +234,17 @@ static void mutexes_over_the_edge(void **state)
         const char *path, *workers[4];
     } each[] = {
         {"/edge-hard",
-         {"mutex /edge-hard", "mutex /edge-hard posted", "mutex /edge-hard kazoo",
+         {"mutex /edge-hard", "mutex /edge-hard posted", "mutex /edge-hard names=kazoo",
           "mutex /edge-hard timed"}},
         {"/edge-end",
-         {"mutex /edge-end", "mutex /edge-end posted", "mutex /edge-end kazoo",
+         {"mutex /edge-end", "mutex /edge-end posted", "mutex /edge-end names=kazoo",
           "mutex /edge-end try nap"}},
         {"/edge-last",
-         {"mutex /edge-last", "mutex /edge-last retain=300 nap", "mutex /edge-last kazoo",
-          "mutex /edge-last lease"}},
+         {"mutex /edge-last", "mutex /edge-last retain=300 nap", "mutex /edge-last names=kazoo",
+          "mutex /edge-last lease=20000"}},
         {"/edge-local",
          {"mutex /edge-local local=3 threads=2", "mutex /edge-local retain=300 nap",
-          "mutex /edge-local kazoo posted", "mutex /edge-local try sync nap"}},
+          "mutex /edge-local names=kazoo posted", "mutex /edge-local try sync nap"}},
     };
 
     (void)state;
@@ -260,9 +264,12 @@ static void readers_and_writers_over_the_edge(void **state)
     set_counters();
     fleet_check(&(struct fleet){
         .title = "counter's end",
-        .workers = {"read /edge-rw", "write /edge-rw", "write /edge-rw downgrade",
-                    "read /edge-rw kazoo", "write /edge-rw kazoo posted", "read /edge-rw-end",
-                    "write /edge-rw-end downgrade posted", "mutex /edge-rw-end"},
+        .workers = {"rwlock /edge-rw writers=0", "rwlock /edge-rw writers=100",
+                    "rwlock /edge-rw downgrade writers=100",
+                    "rwlock /edge-rw names=kazoo writers=0",
+                    "rwlock /edge-rw names=kazoo posted writers=100",
+                    "rwlock /edge-rw-end writers=0",
+                    "rwlock /edge-rw-end downgrade posted writers=100", "mutex /edge-rw-end"},
         .renewed = {"/edge-rw", "/edge-rw-end"},
         .share_min = 5,
     });
@@ -274,7 +281,7 @@ static void named_and_multi_locks_over_the_edge(void **state)
     set_counters();
     fleet_check(&(struct fleet){
         .title = "counter's end",
-        .workers = {"mutex /edge-named named=a", "mutex /edge-named named=b posted",
+        .workers = {"mutex /edge-named name=a", "mutex /edge-named name=b posted",
                     "multi /edge-multi-a,/edge-multi-b", "multi /edge-multi-b,/edge-multi-a posted",
                     "mutex /edge-multi-a", "mutex /edge-multi-b"},
         .renewed = {"/edge-named", "/edge-multi-a", "/edge-multi-b"},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "interop.h"
 
-#include <signal.h>
+#include "languages.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,54 +10,16 @@
 #define CONTAINER_CHECK_MS 200
 #define GONE_MS 60000
 
-struct zks *server;
-struct wire *raw;
-
-static struct journal journal;
-#define LANGUAGES "cjkg" /* C, Java, Python, Go */
-
-static char journal_path[512];
-
 /* --- the program ------------------------------------------------------------------------------ */
-
-static int start_server(void **state)
-{
-    struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS,
-                                  .max_session_ms = WIRE_LASTING_MS};
-    char err[512] = "";
-
-    (void)state;
-    signal(SIGPIPE, SIG_IGN); /* a peer that has ended */
-    if (zks_start(&server, &options, err, sizeof err) != 0) {
-        print_error("%s\n", err);
-        return -1;
-    }
-    snprintf(journal_path, sizeof journal_path, "%s/journal", zks_dir(server));
-    if (journal_open(&journal, journal_path, LANGUAGES) != 0)
-        return -1;
-    return wire_open(&raw, zks_host(), zks_port(server, 0), WIRE_LASTING_MS);
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    peers_stop();
-    wire_close(raw);
-    journal_close(&journal);
-    zks_stop(server);
-    return 0;
-}
 
 int interop_setup(void **state)
 {
     char why[512];
 
     (void)state;
-    journal_read(&journal);
-    journal.fault[0] = '\0';
-    wire_ping(raw);
-    if (peers_start(zks_connect_string(server), journal_path, zks_dir(server), why, sizeof why) ==
-        0)
+    crowd_keep_raw();
+    if (languages_start(zks_connect_string(crowd_server), crowd_journal(LANGUAGES),
+                        zks_dir(crowd_server), why, sizeof why) == 0)
         return 0;
     print_error("%s\n", why);
     return -1;
@@ -73,15 +36,15 @@ int interop_teardown(void **state)
 
 int interop_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
 {
+    static const struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS,
+                                               .max_session_ms = WIRE_LASTING_MS};
     char why[512];
 
-    if (zks_available(why, sizeof why) != 0 || !peers_available(why, sizeof why)) {
+    if (!languages_available(why, sizeof why)) {
         fprintf(stderr, "skipped: %s\n", why);
         return 77;
     }
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return _cmocka_run_group_tests(name, tests, n, start_server, stop_server);
+    return crowd_main(argc, argv, name, tests, n, &options);
 }
 
 /* --- a race ----------------------------------------------------------------------------------- */
@@ -116,18 +79,6 @@ static const char *path_of(const struct race *r, size_t n)
     return path;
 }
 
-/* The value of "name=value" in "c mutex name=value", up to a blank; NULL: there is none. */
-static const char *option_of(const char *side, const char *name, char *value, size_t size)
-{
-    const char *at = strstr(side, name);
-
-    if (at == NULL)
-        return NULL;
-    at += strlen(name);
-    snprintf(value, size, "%.*s", (int)strcspn(at, " "), at);
-    return value;
-}
-
 /* "c mutex names=kazoo" as "c1 new L mutex PATHS names=kazoo permits=N". */
 static void make_handle(const struct race *r, const char *side)
 {
@@ -152,33 +103,6 @@ static void warm_up(const struct race *r)
         check_says("ok", "%c%d run L 1 %d", r->sides[side][0], worker, r->writers);
 }
 
-static const char *name_of(const struct race *r, size_t side, int worker)
-{
-    static char name[8];
-
-    snprintf(name, sizeof name, "%c%d", r->sides[side][0], worker);
-    return name;
-}
-
-static const char *judge_to_the_end(const struct race *r)
-{
-    int64_t end_ms = net_now_ms() + RACE_MS;
-    const char *text = NULL;
-
-    each_worker(r, side, worker) {
-        const char *name = name_of(r, side, worker);
-        while ((text = answer_within(name, 50)) == NULL && net_now_ms() < end_ms) {
-            if (!journal_read(&journal))
-                return journal.fault;
-        }
-        if (text == NULL)
-            peers_print_logs();
-        if (text == NULL || strcmp(text, "ok") != 0)
-            fail_msg("%s: %s", name_of(r, side, worker), text != NULL ? text : "no end");
-    }
-    return journal_read(&journal) ? NULL : journal.fault;
-}
-
 static void drop_handles(const struct race *r)
 {
     for (size_t side = 0; side < sides_of(r); side++)
@@ -197,7 +121,7 @@ const char *race_run(const struct race *r)
     each_worker(r, side, worker)
         say("%c%d run L %ld %d", r->sides[side][0], worker, rounds_of(r) / RACE_WORKERS,
             r->writers);
-    const char *fault = judge_to_the_end(r);
+    const char *fault = crowd_judge();
     if (fault == NULL)
         drop_handles(r);
     return fault;
@@ -250,7 +174,7 @@ static void check_place(const struct race *r, const struct place *place)
 
 void skip_without_go(void)
 {
-    if (!peers_have('g')) {
+    if (!languages_have('g')) {
         print_message(
             "skipped: there is no go-zookeeper: apt-get install golang-go and "
             "golang-github-go-zookeeper-zk-dev, or golang-github-samuel-go-zookeeper-dev\n");
@@ -265,8 +189,10 @@ void race(const struct race *r)
     int64_t ms = net_now_ms() - begin_ms;
     const char *path;
 
-    if (fault != NULL)
+    if (fault != NULL) {
+        peers_print_logs();
         fail_msg("%s: %s", r->title, fault);
+    }
     for (size_t i = 0; (path = path_of(r, i)) != NULL; i++) {
         const struct place *place = journal_place(&journal, path);
         print_figures(r, place, ms);
@@ -276,24 +202,6 @@ void race(const struct race *r)
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
-
-/* Ephemeral nodes below path, at any depth. */
-static int count_ephemerals(const char *path)
-{
-    struct wire_names names;
-    struct wire_stat stat;
-    int n = 0;
-
-    if (wire_exists(raw, path, &stat) != 0 || wire_children(raw, path, &names) != 0)
-        return 0;
-    for (size_t i = 0; i < names.n; i++) {
-        char child[200];
-        snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
-        n += count_ephemerals(child);
-    }
-    wire_names_free(&names);
-    return n + (stat.ephemeral_owner != 0);
-}
 
 void check_no_contender(const char *path)
 {

@@ -3,18 +3,9 @@
 #ifndef ZKINTEROP_INTEROP_H
 #define ZKINTEROP_INTEROP_H
 
-#include "check.h"
-#include "journal.h"
-#include "length.h"
-#include "peers.h"
-#include "wire.h"
-#include "zkserver.h"
+#include "crowd.h"
 
-extern struct zks *server;
-extern struct wire *raw; /* a session of the test's own */
-
-/* For main: skip when anything is missing, else start server and peers and run the tests (those
- * that a wildcard in argv[1] names). */
+/* For main: skip when anything is missing, else as crowd_main. */
 int interop_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
 #define INTEROP_MAIN(argc, argv, name, tests)                                                      \
     interop_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
@@ -29,7 +20,6 @@ int interop_teardown(void **state);
 #define RACE_WORKERS 2                     /* of each side */
 #define RACE_ROUNDS test_length(2000, 500) /* of each side */
 #define RACE_SHARE_MIN 30.0 /* percent of the visits that follow one of another language */
-#define RACE_MS 120000
 
 /* Two or three languages on one lock. */
 struct race {

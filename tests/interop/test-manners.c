@@ -118,7 +118,7 @@ static void test_peers_list_readers_of_ours(void **state)
     check_says("ok", "c1 new L rwlock /list-readers");
     check_says("ok", "c1 lock L.read 0");
     check_ok(gethostname(host, sizeof host));
-    snprintf(expected, sizeof expected, "ok %s %d ", host, peer_pid('c'));
+    snprintf(expected, sizeof expected, "ok %s %d ", host, peer_pid("c"));
     check_begins(ask("j1 list L.read"), expected);
     check_says("ok ", "j1 list L.write");
     check_says("ok", "c1 unlock L.read");

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The zklock peer. peers.h has its commands and answers. */
+/* The zklock peer. peers.h has its commands and answers. Suite fleet compiles this source and handle.c a second
+ * time, with the headers and objects of an old library: so they use nothing newer than what that one has, except
+ * names in fleet/old_names.h. */
 #include "handle.h"
 
 #include <fcntl.h>
@@ -15,12 +17,16 @@
 #include "calls.h"
 
 #define SESSION_MS 30000
-#define RUN_MS 60000
+#define RUN_MS 120000
+#define LATE_LEASE_MS 1000
+#define LATE_EACH 50 /* rounds */
 #define INSPECT_MS 10000
 #define NAP_NS 100000
 #define PERMIT_NAP_NS 2000000 /* so that permits are out at the same time */
 #define WORDS_MAX 12
-#define WORKERS_MAX 8
+#define WORKERS_MAX 24
+#define PLACE_SIZE 120
+#define NODE_SIZE 1300
 #define LINE_MAX_ 512
 
 struct worker {
@@ -50,18 +56,6 @@ static void answer_code(const struct worker *w, int rc)
         answer(w, "no", "");
     else
         answer(w, "error", *zkl_error_detail() ? zkl_error_detail() : zkl_strerror(rc));
-}
-
-/* --- what a worker does ----------------------------------------------------------------------- */
-
-static int lock(struct worker *w, struct handle *h, int ms)
-{
-    struct zkl_wait wait = ZKL_WAIT_INIT;
-
-    wait.flags = ms == 0 ? ZKL_WAIT_TRY : 0;
-    if (ms > 0)
-        wait.deadline_ns = zkl_now_ns() + ms * INT64_C(1000000);
-    return h->kind->lock(h, &wait, &w->held);
 }
 
 /* --- the record of calls, for tests/linear: all languages write it by CLOCK_MONOTONIC ---------- */
@@ -97,20 +91,10 @@ static void record(const struct worker *w, const struct handle *h, const char *v
     write_places(&line, h);
 }
 
-/* The last path is named first: see multi_make. */
-static uint64_t token_of(const struct worker *w, const struct handle *h, size_t i)
+static int64_t window_of(const struct handle *h, const struct held *held)
 {
     if (h->semaphore != NULL)
-        return zkl_permit_token(w->held.permits[i]);
-    if (h->multi != NULL)
-        return zkl_multi_token(h->multi, h->paths_count - 1 - i);
-    return h->mutex != NULL ? zkl_mutex_token(h->mutex) : 0;
-}
-
-static int64_t window_of(const struct worker *w, const struct handle *h)
-{
-    if (h->semaphore != NULL)
-        return zkl_permit_window_ms(w->held.permits[0]);
+        return zkl_permit_window_ms(held->permits[0]);
     if (h->multi != NULL)
         return zkl_multi_window_ms(h->multi);
     return h->mutex != NULL ? zkl_mutex_window_ms(h->mutex) : 0;
@@ -123,9 +107,9 @@ static void record_grant(const struct worker *w, const struct handle *h, int rc)
 
     calls_add(&line, " %d", rc);
     for (size_t i = 0; rc == 0 && i < places_of(h); i++)
-        calls_add(&line, " %llx:1", (unsigned long long)token_of(w, h, i));
+        calls_add(&line, " %llx:1", (unsigned long long)handle_token(h, &w->held, i));
     calls_write(&line);
-    int64_t window = rc == 0 ? window_of(w, h) : 0;
+    int64_t window = rc == 0 ? window_of(h, &w->held) : 0;
     look = record_line(w, '~', now + window * INT64_C(1000000));
     if (window > 0)
         write_places(&look, h);
@@ -140,62 +124,187 @@ static void record_codes(const struct worker *w, const struct handle *h, int rc)
     calls_write(&line);
 }
 
-/* --- visits ----------------------------------------------------------------------------------- */
+/* --- one lock, one unlock ---------------------------------------------------------------------- */
 
-static void note(const struct worker *w, char way, const struct handle *h)
+static struct zkl_wait wait_for(int64_t ms)
 {
-    for (size_t i = 0; i < h->paths_count * (size_t)h->count; i++) {
-        char line[100];
-        int n = snprintf(line, sizeof line, "%c%c %s %s\n", way, h->access, w->name,
-                         h->paths[i % h->paths_count]);
-        if (write(journal, line, (size_t)n) != n)
-            abort();
-    }
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    wait.flags = ms == 0 ? ZKL_WAIT_TRY : 0;
+    if (ms > 0)
+        wait.deadline_ns = zkl_now_ns() + ms * INT64_C(1000000);
+    return wait;
 }
 
-static int visit_once(struct worker *w, struct handle *h)
+static int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait)
 {
     record(w, h, "acquire");
-    int rc = lock(w, h, RUN_MS);
+    int rc = h->kind->lock(h, wait, &w->held);
 
     record_grant(w, h, rc);
-    if (rc != 0)
-        return rc;
-    note(w, '+', h);
-    nanosleep(&(struct timespec){.tv_nsec = h->access == 'p' ? PERMIT_NAP_NS : NAP_NS}, NULL);
-    note(w, '-', h);
+    return rc;
+}
+
+static int unlock(struct worker *w, struct handle *h)
+{
     record(w, h, "release");
-    rc = h->kind->unlock(h, &w->held);
+    int rc = h->kind->unlock(h, &w->held);
+
     record_codes(w, h, rc);
     return rc;
 }
 
-static int percent(struct worker *w)
+/* --- the journal ------------------------------------------------------------------------------- */
+
+static void note_place(const struct worker *w, char way, const struct handle *h, size_t i)
+{
+    char line[400], node[NODE_SIZE];
+    int n = snprintf(line, sizeof line, "%c%c %s %s%s%s", way, h->access, w->name,
+                     h->paths[i % h->paths_count], *h->lock_name ? "#" : "", h->lock_name);
+
+    if (handle_node(h, &w->held, i, node, sizeof node) > 0)
+        n += snprintf(line + n, sizeof line - (size_t)n, " %llu %.160s",
+                      (unsigned long long)handle_token(h, &w->held, i), strrchr(node, '/') + 1);
+    line[n++] = '\n';
+    if (write(journal, line, (size_t)n) != n)
+        abort();
+}
+
+static void note(const struct worker *w, char way, const struct handle *h)
+{
+    for (size_t i = 0; i < places_of(h); i++)
+        note_place(w, way, h, i);
+}
+
+/* --- visits ------------------------------------------------------------------------------------ */
+
+static long below(struct worker *w, long n)
 {
     w->random = w->random * 6364136223846793005u + 1442695040888963407u;
-    return (int)((w->random >> 33) % 100);
+    return (long)((w->random >> 33) % (unsigned long)n);
+}
+
+static void nap(long ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+/* A short deadline is longer after each one that passed: else such a worker would never get in
+ * on a busy machine. */
+static struct zkl_wait wait_of(struct worker *w, const struct habits *habits, int64_t lease_ms,
+                               int passed)
+{
+    struct zkl_wait wait =
+        wait_for(habits->timed ? 2 + below(w, 20 << (passed < 10 ? passed : 10)) : RUN_MS);
+
+    wait.flags = (habits->tries ? ZKL_WAIT_TRY : 0) | (habits->syncs ? ZKL_WAIT_SYNC : 0);
+    wait.lease_ms = lease_ms;
+    return wait;
+}
+
+/* What a try, a short deadline, and a semaphore that does not say its number meet. */
+static bool is_to_try_again(const struct handle *h, int rc)
+{
+    return (h->habits.tries && (rc == ZKL_EBUSY || rc == ZKL_EUNPROVED)) ||
+           (h->habits.timed && rc == ZKL_ETIMEDOUT) ||
+           (h->semaphore != NULL && h->permits == 0 &&
+            rc == ZKL_EMISMATCH); /* nobody has said how many, yet */
+}
+
+static int come_in(struct worker *w, struct handle *h, int64_t lease_ms)
+{
+    for (int passed = 0;; passed++) {
+        struct zkl_wait wait = wait_of(w, &h->habits, lease_ms, passed);
+        int rc = lock(w, h, &wait);
+        if (rc == 0 || !is_to_try_again(h, rc))
+            return rc;
+        nap(200000 + below(w, 1800000));
+    }
+}
+
+static int leave(struct worker *w, struct handle *h)
+{
+    note(w, '-', h);
+    return unlock(w, h);
+}
+
+/* Reads before the writer has left: nobody is between. */
+static int downgrade(struct worker *w, struct handle *writer, struct handle *reader)
+{
+    struct zkl_wait wait = wait_for(RUN_MS);
+    int rc = lock(w, reader, &wait);
+
+    if (rc != 0)
+        return rc;
+    note(w, '+', reader);
+    rc = leave(w, writer);
+    nap(NAP_NS);
+    int last = leave(w, reader);
+    return rc == 0 ? last : rc;
+}
+
+/* The lease runs out before the unlock. *in_time: it had been granted with a part of it left, and was noted. */
+static int stay_too_long(struct worker *w, struct handle *h, bool *in_time)
+{
+    int rc = come_in(w, h, LATE_LEASE_MS);
+
+    if (rc != 0)
+        return rc;
+    *in_time = zkl_mutex_still_held(h->mutex, LATE_LEASE_MS / 2) == 1;
+    if (*in_time) {
+        note(w, '+', h);
+        note(w, '-', h);
+    }
+    while (zkl_mutex_still_held(h->mutex, 0) == 1)
+        nap(10000000);
+    nap(2000000); /* "no" is said in the last millisecond, too, in which unlock is in time */
+    rc = unlock(w, h);
+    return rc == ZKL_ELOST ? 0 : rc == 0 ? ZKL_EINVAL : rc;
+}
+
+static int visit_once(struct worker *w, struct handle *h, struct handle *reader, bool late)
+{
+    bool in_time = false;
+    int rc = 0;
+
+    while (late && rc == 0 && !in_time)
+        rc = stay_too_long(w, h, &in_time);
+    if (late)
+        return rc;
+    rc = come_in(w, h, h->habits.lease_ms);
+    if (rc != 0)
+        return rc;
+    note(w, '+', h);
+    nap(h->access == 'p' ? PERMIT_NAP_NS : NAP_NS);
+    return h->habits.downgrades ? downgrade(w, h, reader) : leave(w, h);
 }
 
 static int visit(struct worker *w, const char *name, int rounds, int writers)
 {
-    char half[40];
+    char read[40], write[40];
     int rc = 0;
 
+    snprintf(read, sizeof read, "%s.read", name);
+    snprintf(write, sizeof write, "%s.write", name);
+    struct handle *whole = handle_find(name), *reader = handle_find(read),
+                  *writer = handle_find(write);
     for (int i = 0; rc == 0 && i < rounds; i++) {
-        snprintf(half, sizeof half, "%s.%s", name, percent(w) < writers ? "write" : "read");
-        struct handle *h = handle_find(name);
+        struct handle *h = whole != NULL ? whole : below(w, 100) < writers ? writer : reader;
         if (h == NULL)
-            h = handle_find(half);
-        rc = h != NULL ? visit_once(w, h) : ZKL_EINVAL;
+            return ZKL_EINVAL;
+        rc = visit_once(w, h, reader, h->habits.late && i % LATE_EACH == 0);
+        if (h->habits.naps)
+            nap(below(w, 6000000));
     }
     return rc;
 }
 
+/* --- what a worker does for a test step by step -------------------------------------------------- */
+
 static void tell_node(const struct worker *w, struct handle *h)
 {
-    char path[700];
-    int rc = h->semaphore != NULL ? zkl_permit_node_path(w->held.permits[0], path, sizeof path)
-                                  : zkl_mutex_node_path(h->mutex, path, sizeof path);
+    char path[NODE_SIZE];
+    int rc = handle_node(h, &w->held, 0, path, sizeof path);
 
     if (rc < 0)
         answer_code(w, rc);
@@ -219,7 +328,7 @@ static void await_request(const struct worker *w, struct handle *h, int ms)
     bool asked;
 
     while (!(asked = is_asked(w, h)) && zkl_now_ns() < end_ns)
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        nap(NAP_NS);
     if (asked)
         h->asked = 0;
     answer(w, asked ? "ok" : "no", "");
@@ -266,10 +375,17 @@ static int ask_to_let_go(const char *path, int ms)
     return zkl_revoke(client, path, &wait, 0);
 }
 
+static int lock_within(struct worker *w, struct handle *h, int ms)
+{
+    struct zkl_wait wait = wait_for(ms);
+
+    return h->kind->lock(h, &wait, &w->held);
+}
+
 static void obey_handle(struct worker *w, struct handle *h, char **words)
 {
     if (strcmp(words[1], "lock") == 0)
-        answer_code(w, lock(w, h, atoi(words[3])));
+        answer_code(w, lock_within(w, h, atoi(words[3])));
     else if (strcmp(words[1], "unlock") == 0)
         answer_code(w, h->kind->unlock(h, &w->held));
     else if (strcmp(words[1], "node") == 0)
@@ -337,7 +453,8 @@ static void *worker_main(void *arg)
 static void start(struct worker *w, const char *name, size_t length)
 {
     snprintf(w->name, sizeof w->name, "%.*s", (int)length, name);
-    w->random = (unsigned long)name[1];
+    for (size_t i = 0; i < length; i++)
+        w->random = w->random * 31 + (unsigned char)name[i];
     pthread_mutex_init(&w->mu, NULL);
     pthread_cond_init(&w->cond, NULL);
     if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
@@ -373,26 +490,32 @@ static void serve(void)
     }
 }
 
-static int open_client(const char *servers)
+static int open_client(const char *servers, const char *credential)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
     options.servers = servers;
     options.session_timeout_ms = SESSION_MS;
     options.connect_timeout_ms = SESSION_MS;
+    if (credential != NULL) {
+        options.auth_scheme = "digest";
+        options.auth_credential = credential;
+        options.acl = ZKL_ACL_CREATOR;
+    }
     return zkl_client_open(&client, &options);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 3 || open_client(argv[1]) != 0) {
-        fprintf(stderr, "%s\n", argc == 3 ? zkl_error_detail() : "peer SERVERS JOURNAL");
+    if (argc < 3 || argc > 4 || open_client(argv[1], argv[3]) != 0) {
+        fprintf(stderr, "%s\n",
+                argc == 3 || argc == 4 ? zkl_error_detail() : "peer SERVERS JOURNAL [CREDENTIAL]");
         return 1;
     }
     journal = open(argv[2], O_WRONLY | O_APPEND | O_CLOEXEC);
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("ready");
     serve();
-    zkl_client_close(client, 5000);
-    _exit(0); /* the workers may be anywhere */
+    _exit(zkl_client_close(client, 10000) != 0 ||
+          zkl_client_free(client) != 0); /* the workers may be anywhere */
 }

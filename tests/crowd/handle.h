@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the zklock peer: whatever can be locked, behind one face. */
-#ifndef ZKINTEROP_HANDLE_H
-#define ZKINTEROP_HANDLE_H
+/* Private to the peer of zklock: whatever can be locked, behind one face. The options are in peers.h. */
+#ifndef ZKCROWD_HANDLE_H
+#define ZKCROWD_HANDLE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <zklock/zklock.h>
 
 #define HANDLE_PATHS_MAX 4
-#define HANDLES_MAX 16
+#define HANDLES_MAX 32
 #define HANDLE_PERMITS_MAX 4
+
+/* How "run" locks with a handle. */
+struct habits {
+    bool tries, syncs, naps, downgrades;
+    bool timed; /* short deadlines, again and again */
+    bool late;  /* now and then a lease runs out */
+    int64_t lease_ms;
+};
 
 struct handle {
     char name[32];
     char access; /* as the journal has it */
+    struct habits habits;
+    char lock_name[40]; /* of a named lock; "": none */
     char paths[HANDLE_PATHS_MAX][64];
     size_t paths_count;
     const struct handle_kind *kind;
@@ -44,6 +55,12 @@ struct handle_kind {
     int (*unlock)(struct handle *handle, struct held *held);
     int (*free)(struct handle *handle);
 };
+
+/* Of the nth place or permit that a lock gave. */
+uint64_t handle_token(const struct handle *handle, const struct held *held, size_t n);
+/* Its length, 0: there is none. */
+int handle_node(const struct handle *handle, const struct held *held, size_t n, char *node,
+                size_t size);
 
 /* Make what "new" says, options up to a NULL; all these return a zkl_error. EINVAL also for a kind
  * that is not there. */

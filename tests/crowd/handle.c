@@ -24,6 +24,21 @@ static const char *option(const char *const *options, const char *name)
     return NULL;
 }
 
+/* "name" or "name=value". */
+static bool has(const char *const *options, const char *name)
+{
+    for (size_t i = 0; options[i] != NULL; i++) {
+        if (strcmp(options[i], name) == 0)
+            return true;
+    }
+    return option(options, name) != NULL;
+}
+
+static int number(const char *value, int otherwise)
+{
+    return value != NULL ? atoi(value) : otherwise;
+}
+
 static bool is(const char *value, const char *text)
 {
     return value != NULL && strcmp(value, text) == 0;
@@ -40,7 +55,20 @@ static struct zkl_mutex_options lock_options(const char *const *options)
         o.names = ZKL_NAMES_KAZOO;
     o.owner = option(options, "owner");
     o.revocable = is(option(options, "revocable"), "poll");
+    o.posted_unlock = has(options, "posted");
+    o.metrics = has(options, "metrics");
     return o;
+}
+
+static struct habits habits(const char *const *options)
+{
+    return (struct habits){.tries = has(options, "try"),
+                           .syncs = has(options, "sync"),
+                           .naps = has(options, "nap"),
+                           .downgrades = has(options, "downgrade"),
+                           .timed = has(options, "timed"),
+                           .late = has(options, "late"),
+                           .lease_ms = number(option(options, "lease"), 0)};
 }
 
 static void count_requests(const struct zkl_hold_event *event, void *arg)
@@ -66,7 +94,9 @@ static int mutex_make(struct handle *h, struct zkl_client *client, const char *c
 {
     struct zkl_mutex_options o = lock_options(options);
 
-    h->access = 'x';
+    o.local_handoffs_max = number(option(options, "local"), 0);
+    o.retain_ms = number(option(options, "retain"), 0);
+    h->access = has(options, "local") || has(options, "retain") ? 's' : 'x';
     int rc = zkl_mutex_new(&h->mutex, client, h->paths[0], &o);
     return rc == 0 ? listen_to(h, options) : rc;
 }
@@ -121,11 +151,6 @@ static int read_free(struct handle *h)
 }
 
 /* --- semaphore, and the mutex made of one ------------------------------------------------------ */
-
-static int number(const char *value, int otherwise)
-{
-    return value != NULL ? atoi(value) : otherwise;
-}
 
 static int semaphore_make(struct handle *h, struct zkl_client *client, const char *const *options)
 {
@@ -270,6 +295,32 @@ static const struct handle_kind kinds[] = {
     {"none", none_make, none_lock, none_unlock, none_free},
 };
 
+/* --- what is held ----------------------------------------------------------------------------- */
+
+/* The last path is named first: see multi_make. */
+static size_t member(const struct handle *h, size_t n)
+{
+    return h->paths_count - 1 - n;
+}
+
+uint64_t handle_token(const struct handle *h, const struct held *held, size_t n)
+{
+    if (h->semaphore != NULL)
+        return zkl_permit_token(held->permits[n]);
+    if (h->multi != NULL)
+        return zkl_multi_token(h->multi, member(h, n));
+    return h->mutex != NULL ? zkl_mutex_token(h->mutex) : 0;
+}
+
+int handle_node(const struct handle *h, const struct held *held, size_t n, char *node, size_t size)
+{
+    if (h->semaphore != NULL)
+        return zkl_permit_node_path(held->permits[n], node, size);
+    if (h->multi != NULL)
+        return zkl_multi_node_path(h->multi, member(h, n), node, size);
+    return h->mutex != NULL ? zkl_mutex_node_path(h->mutex, node, size) : 0;
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 static const struct handle_kind *kind_named(const char *name)
@@ -315,6 +366,9 @@ static int make(struct handle *h, const struct handle_kind *kind, const char *na
 {
     h->kind = kind;
     h->count = 1;
+    h->habits = habits(options);
+    snprintf(h->lock_name, sizeof h->lock_name, "%s",
+             has(options, "name") ? option(options, "name") : "");
     int rc = kind->make(h, client, options);
     if (rc == 0)
         snprintf(h->name, sizeof h->name, "%s%s", name, half);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers at the same paths of one private server, and the journal that judges them. For the suites interop and fleet. */
+#ifndef ZKCROWD_CROWD_H
+#define ZKCROWD_CROWD_H
+
+#include "check.h"
+#include "journal.h"
+#include "length.h"
+#include "peers.h"
+#include "wire.h"
+#include "zkserver.h"
+
+extern struct zks *crowd_server;
+extern struct wire *raw; /* a session of the test's own, which sees everything */
+extern struct journal journal;
+
+#define CREDENTIAL "crowd:secret"
+
+/* The text of a table's row after "NAME=", up to a blank; NULL: it is not there. */
+const char *option_of(const char *row, const char *name, char *value, size_t size);
+
+/* For main: start the server, run the tests (those that a wildcard in argv[1] names), and stop everything. */
+int crowd_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n,
+               const struct zks_options *options);
+/* Nothing keeps the session of raw alive in the background, and a server that stands still for long breaks it: it lives
+ * after this. */
+void crowd_keep_raw(void);
+/* Where the journal is; empty, for parties with these letters. */
+const char *crowd_journal(const char *parties);
+
+/* Read the journal until all workers have answered: NULL, or the first rule that was broken, a worker's error, or that
+ * nobody came in for long. */
+const char *crowd_judge(void);
+
+/* Ephemeral nodes at path and below, at any depth. */
+int count_ephemerals(const char *path);
+
+#endif
