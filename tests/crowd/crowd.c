@@ -9,6 +9,7 @@
 #define QUIET_MS 120000 /* if nobody comes in for this long, they hang */
 #define PING_MS 1000
 #define LISTEN_MS 20
+#define PARTS_MAX 64
 
 struct zks *crowd_server;
 struct wire *raw;
@@ -85,6 +86,85 @@ int crowd_main(int argc, char **argv, const char *name, const struct CMUnitTest 
     return _cmocka_run_group_tests(name, tests, n, start_server, stop_server);
 }
 
+/* --- a run ------------------------------------------------------------------------------------ */
+
+/* A row, and the threads of its peer that run with its handle. */
+static struct part {
+    char peer[4];
+    const char *row;
+    int first, threads;
+} parts[PARTS_MAX];
+static size_t parts_count;
+
+/* The text after "NAME=", up to a blank; NULL: it is not there. */
+static const char *option_of(const char *row, const char *name, char *value, size_t size)
+{
+    const char *at = strstr(row, name);
+
+    if (at == NULL)
+        return NULL;
+    at += strlen(name);
+    snprintf(value, size, "%.*s", (int)strcspn(at, " "), at);
+    return value;
+}
+
+int crowd_number(const char *row, const char *name, int otherwise)
+{
+    char value[20];
+
+    return option_of(row, name, value, sizeof value) != NULL ? atoi(value) : otherwise;
+}
+
+void crowd_clear(void)
+{
+    parts_count = 0;
+}
+
+/* The journal knows them before anybody comes. */
+static void make_places(const char *row)
+{
+    char paths[200], place[120], name[40] = "", *rest = paths;
+    int permits = crowd_number(row, "permits=", 1);
+
+    check_num(sscanf(row, "%*s %199s", paths), ==, 1);
+    bool named = option_of(row, " name=", name, sizeof name) != NULL;
+    for (char *path = strtok_r(rest, ",", &rest); path != NULL; path = strtok_r(NULL, ",", &rest)) {
+        snprintf(place, sizeof place, "%.70s%s%s", path, named ? "#" : "", name);
+        struct place *made = journal_place(&journal, place);
+        made->permits = permits > made->permits ? permits : made->permits;
+    }
+}
+
+int crowd_add(const char *peer, const char *row, int threads)
+{
+    size_t n = parts_count++;
+    struct part *part = &parts[n];
+
+    check_num(n, <, PARTS_MAX);
+    *part = (struct part){.row = row, .threads = crowd_number(row, "threads=", threads)};
+    snprintf(part->peer, sizeof part->peer, "%s", peer);
+    for (size_t i = 0; i < n; i++)
+        part->first += strcmp(parts[i].peer, peer) == 0 ? parts[i].threads : 0;
+    make_places(row);
+    check_ok_of("%s0 new L%zu %s", peer, n, row);
+    return part->threads;
+}
+
+void crowd_go(long rounds)
+{
+    for (size_t i = 0; i < parts_count; i++) {
+        for (int k = 0; k < parts[i].threads; k++)
+            say("%s%d run L%zu %ld %d", parts[i].peer, parts[i].first + k, i, rounds,
+                crowd_number(parts[i].row, "writers=", 0));
+    }
+}
+
+void crowd_drop(void)
+{
+    for (size_t i = 0; i < parts_count; i++)
+        check_says("ok", "%s0 drop L%zu", parts[i].peer, i);
+}
+
 /* --- judging ---------------------------------------------------------------------------------- */
 
 const char *crowd_judge(void)
@@ -113,17 +193,6 @@ const char *crowd_judge(void)
 }
 
 /* --- what is there ---------------------------------------------------------------------------- */
-
-const char *option_of(const char *row, const char *name, char *value, size_t size)
-{
-    const char *at = strstr(row, name);
-
-    if (at == NULL)
-        return NULL;
-    at += strlen(name);
-    snprintf(value, size, "%.*s", (int)strcspn(at, " "), at);
-    return value;
-}
 
 int count_ephemerals(const char *path)
 {

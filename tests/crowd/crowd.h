@@ -16,9 +16,6 @@ extern struct journal journal;
 
 #define CREDENTIAL "crowd:secret"
 
-/* The text of a table's row after "NAME=", up to a blank; NULL: it is not there. */
-const char *option_of(const char *row, const char *name, char *value, size_t size);
-
 /* For main: start the server, run the tests (those that a wildcard in argv[1] names), and stop everything. */
 int crowd_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n,
                const struct zks_options *options);
@@ -28,9 +25,22 @@ void crowd_keep_raw(void);
 /* Where the journal is; empty, for parties with these letters. */
 const char *crowd_journal(const char *parties);
 
+/* --- a run: the rows of a table, "KIND PATHS OPTION...", as peers.h has them, and threads=N, writers=PERCENT ---------- */
+
+/* A new one, of nobody yet. */
+void crowd_clear(void);
+/* The peer makes a handle for the row, and so many threads will run with it, if the row does not say how many.
+ * Returns how many. */
+int crowd_add(const char *peer, const char *row, int threads);
+/* All threads begin to run, so many times each. */
+void crowd_go(long rounds);
 /* Read the journal until all workers have answered: NULL, or the first rule that was broken, a worker's error, or that
  * nobody came in for long. */
 const char *crowd_judge(void);
+/* Free the handles. */
+void crowd_drop(void);
+/* The number after "NAME=" in a row. */
+int crowd_number(const char *row, const char *name, int otherwise);
 
 /* Ephemeral nodes at path and below, at any depth. */
 int count_ephemerals(const char *path);

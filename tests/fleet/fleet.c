@@ -14,35 +14,9 @@
 #define CONTAINER_CHECK_MS 300
 
 /* Of the old library and of the new one. */
-static const char *const names[PROCESSES] = {"o1", "n1", "o2", "n2"};
+static const char *const names[PROCESSES] = {"o1.", "n1.", "o2.", "n2."};
 
-/* --- workers ---------------------------------------------------------------------------------- */
-
-static int number_of(const char *worker, const char *name, int otherwise)
-{
-    char value[20];
-
-    return option_of(worker, name, value, sizeof value) != NULL ? atoi(value) : otherwise;
-}
-
-/* The kth of the process; NULL: it has no more. */
-static const char *worker_of(const struct fleet *f, int process, int k)
-{
-    int n = 0;
-
-    while (n < WORKERS_MAX && f->workers[n] != NULL)
-        n++;
-    return k < n ? f->workers[k] : k == n && process == 1 ? f->trespasser : NULL;
-}
-
-static long rounds_of(const struct fleet *f)
-{
-    long threads = 0;
-
-    for (int k = 0; k < WORKERS_MAX && f->workers[k] != NULL; k++)
-        threads += EACH_LIBRARY * number_of(f->workers[k], "threads=", 1);
-    return (EACH_SIDE + threads - 1) / threads;
-}
+/* --- a run ------------------------------------------------------------------------------------ */
 
 static void start_all(const struct fleet *f)
 {
@@ -60,43 +34,19 @@ static void start_all(const struct fleet *f)
         fail_msg("%s: %s", f->title, why);
 }
 
-/* Each thread of a worker is one of the peer's, with the worker's handle. */
-static void make_handles(const struct fleet *f, int process)
+/* Each worker, in each process; how many threads that is. */
+static int add_workers(const struct fleet *f)
 {
-    const char *worker;
+    int threads = 0;
 
-    for (int k = 0; (worker = worker_of(f, process, k)) != NULL; k++) {
-        int kind = (int)strcspn(worker, " ");
-        check_says("ok", "%s.0 new L%d %.*s%s", names[process], k, kind, worker, worker + kind);
+    crowd_clear();
+    for (int i = 0; i < PROCESSES; i++) {
+        for (int k = 0; k < WORKERS_MAX && f->workers[k] != NULL; k++)
+            threads += crowd_add(names[i], f->workers[k], 1);
     }
-}
-
-static void run(const struct fleet *f, int process)
-{
-    const char *worker;
-    int thread = 0;
-
-    for (int k = 0; (worker = worker_of(f, process, k)) != NULL; k++) {
-        for (int n = number_of(worker, "threads=", 1); n > 0; n--)
-            say("%s.%d run L%d %ld %d", names[process], thread++, k, rounds_of(f),
-                number_of(worker, "writers=", 0));
-    }
-}
-
-static void drop_handles(const struct fleet *f, int process)
-{
-    for (int k = 0; worker_of(f, process, k) != NULL; k++)
-        check_says("ok", "%s.0 drop L%d", names[process], k);
-}
-
-/* The places that the workers name, with their permits, before anybody comes. */
-static void make_places(const struct fleet *f)
-{
-    for (int k = 0; k < WORKERS_MAX && f->workers[k] != NULL; k++) {
-        char path[64];
-        if (f->permits > 0 && sscanf(f->workers[k], "%*s %63s", path) == 1)
-            journal_place(&journal, path)->permits = f->permits;
-    }
+    if (f->trespasser != NULL)
+        crowd_add(names[1], f->trespasser, 1);
+    return threads;
 }
 
 static void take_the_guard_away(const char *path)
@@ -108,14 +58,11 @@ static void take_the_guard_away(const char *path)
     check_ok(wire_delete(raw, guard, -1));
 }
 
-#define each_process(i) for (int i = 0; i < PROCESSES; i++)
-
 const char *fleet_run(const struct fleet *f)
 {
     start_all(f);
-    make_places(f);
-    each_process(i) make_handles(f, i);
-    each_process(i) run(f, i);
+    int threads = add_workers(f) / 2; /* of each library */
+    crowd_go((EACH_SIDE + threads - 1) / threads);
     if (f->guarded != NULL)
         take_the_guard_away(f->guarded);
     const char *fault = crowd_judge();
@@ -123,7 +70,7 @@ const char *fleet_run(const struct fleet *f)
         peers_kill();
         return fault;
     }
-    each_process(i) drop_handles(f, i);
+    crowd_drop();
     return peers_stop() ? NULL : "a process did not end well";
 }
 

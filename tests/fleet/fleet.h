@@ -12,10 +12,9 @@
 
 struct fleet {
     const char *title;
-    /* Of each process: "KIND PATHS OPTION...", as in peers.h, and threads=N, writers=PERCENT; NULL: no more. */
+    /* Of each process: "KIND PATHS OPTION...", as in crowd.h; NULL: no more. */
     const char *workers[WORKERS_MAX];
     const char *trespasser;         /* another worker, of the first new process */
-    int permits;                    /* of each place; 0: one */
     bool creators_only;             /* nodes open only to CREDENTIAL; else to anybody */
     double share_min;               /* percent of visits that follow one of the other library */
     const char *renewed[PATHS_MAX]; /* paths that this run must make anew */

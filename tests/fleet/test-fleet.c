@@ -183,7 +183,6 @@ static void permits(void **state)
         .workers = {"semaphore /sem permits=4 threads=2", "semaphore /sem permits=4 count=2",
                     "semaphore /sem permits=4 posted", "semaphore /sem permits=4 count=3 posted",
                     "semaphore /sem permits=4 try nap", "semaphore /sem permits=0 metrics"},
-        .permits = 4,
         .share_min = 10,
     });
 }
@@ -297,7 +296,6 @@ static void permits_over_the_edge(void **state)
         .title = "counter's end",
         .workers = {"semaphore /edge-sem permits=3", "semaphore /edge-sem permits=3 count=2",
                     "semaphore /edge-sem permits=3 posted"},
-        .permits = 3,
         .renewed = {"/edge-sem/locks"}, /* the other one needs no order */
         .share_min = 5,
     });

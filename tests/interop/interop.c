@@ -49,81 +49,27 @@ int interop_main(int argc, char **argv, const char *name, const struct CMUnitTes
 
 /* --- a race ----------------------------------------------------------------------------------- */
 
-static size_t sides_of(const struct race *r)
-{
-    size_t n = 0;
-
-    while (n < RACE_SIDES_MAX && r->sides[n] != NULL)
-        n++;
-    return n;
-}
-
 static long rounds_of(const struct race *r)
 {
     return r->rounds > 0 ? r->rounds : RACE_ROUNDS;
 }
 
-/* The nth path of "/a,/b"; NULL: there are fewer. Good until the next call. */
-static const char *path_of(const struct race *r, size_t n)
-{
-    static char path[64];
-    const char *at = r->paths;
-
-    for (; n > 0 && at != NULL; n--) {
-        at = strchr(at, ',');
-        at = at != NULL ? at + 1 : NULL;
-    }
-    if (at == NULL)
-        return NULL;
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ","), at);
-    return path;
-}
-
-/* "c mutex names=kazoo" as "c1 new L mutex PATHS names=kazoo permits=N". */
-static void make_handle(const struct race *r, const char *side)
-{
-    size_t kind = 2 + strcspn(side + 2, " ");
-    char at[64];
-
-    check_ok_of("%c1 new L %.*s %s %s permits=%d", side[0], (int)kind - 2, side + 2,
-                option_of(side, "at=", at, sizeof at) != NULL ? at : r->paths,
-                side[kind] == ' ' ? side + kind + 1 : "", r->permits);
-}
-
-/* All workers of all sides. A command names a worker by the letter of its side and its number:
- * "c1". */
-#define each_worker(r, side, worker)                                                               \
-    for (size_t side = 0; side < sides_of(r); side++)                                              \
-        for (int worker = 1; worker <= RACE_WORKERS; worker++)
-
-/* Once through, so that the run begins with everybody connected, compiled and loaded. */
-static void warm_up(const struct race *r)
-{
-    each_worker(r, side, worker)
-        check_says("ok", "%c%d run L 1 %d", r->sides[side][0], worker, r->writers);
-}
-
-static void drop_handles(const struct race *r)
-{
-    for (size_t side = 0; side < sides_of(r); side++)
-        check_says("ok", "%c1 drop L", r->sides[side][0]);
-}
+#define each_side(r, side)                                                                         \
+    for (size_t side = 0; side < RACE_SIDES_MAX && (r)->sides[side] != NULL; side++)
 
 const char *race_run(const struct race *r)
 {
-    const char *path;
-
-    for (size_t i = 0; (path = path_of(r, i)) != NULL; i++)
-        journal_place(&journal, path)->permits = r->permits > 0 ? r->permits : 1;
-    for (size_t side = sides_of(r); side-- > 0;)
-        make_handle(r, r->sides[side]);
-    warm_up(r);
-    each_worker(r, side, worker)
-        say("%c%d run L %ld %d", r->sides[side][0], worker, rounds_of(r) / RACE_WORKERS,
-            r->writers);
+    crowd_clear();
+    each_side(r, side)
+        crowd_add((char[]){r->sides[side][0], '\0'}, r->sides[side] + 2, RACE_WORKERS);
+    crowd_go(1); /* so that the run begins with everybody connected, compiled and loaded */
     const char *fault = crowd_judge();
+    if (fault != NULL)
+        return fault;
+    crowd_go(rounds_of(r) / RACE_WORKERS);
+    fault = crowd_judge();
     if (fault == NULL)
-        drop_handles(r);
+        crowd_drop();
     return fault;
 }
 
@@ -140,16 +86,22 @@ static void print_figures(const struct race *r, const struct place *place, int64
     print_message("\n");
 }
 
+/* "c multi /a,/b" is at "/b". */
+static bool is_at(const char *side, const struct place *place)
+{
+    size_t length = strlen(place->path);
+    const char *at = strstr(side, place->path);
+
+    return at != NULL && strchr(" ,", at[length]) != NULL; /* or its end */
+}
+
 /* How many visits one side must have left at a place: several a round for one that takes several
  * permits. */
 static int visits_due(const struct race *r, const char *side, const struct place *place)
 {
     int rounds = (int)rounds_of(r) + RACE_WORKERS; /* and the warm-up */
-    char value[64];
 
-    if (option_of(side, "at=", value, sizeof value) != NULL && strcmp(value, place->path) != 0)
-        return 0;
-    return option_of(side, "count=", value, sizeof value) != NULL ? rounds * atoi(value) : rounds;
+    return is_at(side, place) ? rounds * crowd_number(side, "count=", 1) : 0;
 }
 
 static void check_place(const struct race *r, const struct place *place)
@@ -157,7 +109,7 @@ static void check_place(const struct race *r, const struct place *place)
     size_t languages = 0;
 
     check_num(place->crowd, ==, 0);
-    for (size_t side = 0; side < sides_of(r); side++) {
+    each_side(r, side) {
         int due = visits_due(r, r->sides[side], place);
         check_num(journal_visits_of(&journal, place, r->sides[side][0]), ==, due);
         languages += due > 0;
@@ -187,17 +139,15 @@ void race(const struct race *r)
     int64_t begin_ms = net_now_ms();
     const char *fault = race_run(r);
     int64_t ms = net_now_ms() - begin_ms;
-    const char *path;
 
     if (fault != NULL) {
         peers_print_logs();
         fail_msg("%s: %s", r->title, fault);
     }
-    for (size_t i = 0; (path = path_of(r, i)) != NULL; i++) {
-        const struct place *place = journal_place(&journal, path);
-        print_figures(r, place, ms);
-        check_place(r, place);
-        check_no_contender(path);
+    for (size_t i = 0; i < journal.places_count; i++) {
+        print_figures(r, &journal.places[i], ms);
+        check_place(r, &journal.places[i]);
+        check_no_contender(journal.places[i].path);
     }
 }
 

@@ -24,11 +24,7 @@ int interop_teardown(void **state);
 /* Two or three languages on one lock. */
 struct race {
     const char *title;
-    const char *paths;                 /* of a multi-lock several, with commas */
-    const char *sides[RACE_SIDES_MAX]; /* "c mutex names=kazoo": language, kind, options; one of
-                                          them can be at=PATH, for one that locks only that path */
-    int writers;                       /* percent, of a rwlock */
-    int permits;                       /* of a semaphore; 0: it is none */
+    const char *sides[RACE_SIDES_MAX]; /* "c mutex /path names=kazoo": language, and a row */
     int together;                      /* how many must have been seen inside at a time; 0: one */
     long rounds;                       /* 0: RACE_ROUNDS */
     double share_min;                  /* 0: RACE_SHARE_MIN */

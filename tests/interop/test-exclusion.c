@@ -9,8 +9,8 @@
 static void test_mutex_java(void **state)
 {
     (void)state;
-    race(&(struct race){
-        .title = "mutex, Curator", .paths = "/mutex-cj", .sides = {"c mutex", "j mutex"}});
+    race(&(struct race){.title = "mutex, Curator",
+                        .sides = {"c mutex /mutex-cj", "j mutex /mutex-cj"}});
 }
 
 /* Kazoo's Lock with Curator's names: it sees ours, and ours see Kazoo's. */
@@ -18,17 +18,16 @@ static void test_mutex_python(void **state)
 {
     (void)state;
     race(&(struct race){.title = "mutex, Kazoo with a pattern",
-                        .paths = "/mutex-ck",
-                        .sides = {"c mutex", "k mutex pattern=-lock-"}});
+                        .sides = {"c mutex /mutex-ck", "k mutex /mutex-ck pattern=-lock-"}});
 }
 
 /* For Curator, Kazoo must have Curator's names itself. */
 static void test_mutex_three(void **state)
 {
     (void)state;
-    race(&(struct race){.title = "mutex, Curator, Kazoo as a subclass",
-                        .paths = "/mutex-cjk",
-                        .sides = {"c mutex", "j mutex", "k mutex names=curator"}});
+    race(&(struct race){
+        .title = "mutex, Curator, Kazoo as a subclass",
+        .sides = {"c mutex /mutex-cjk", "j mutex /mutex-cjk", "k mutex /mutex-cjk names=curator"}});
 }
 
 /* Kazoo's Lock as it is, ours with its names. */
@@ -36,8 +35,7 @@ static void test_mutex_kazoo_names(void **state)
 {
     (void)state;
     race(&(struct race){.title = "mutex with Kazoo's names, plain Kazoo",
-                        .paths = "/mutex-kk",
-                        .sides = {"c mutex names=kazoo", "k mutex"}});
+                        .sides = {"c mutex /mutex-kk names=kazoo", "k mutex /mutex-kk"}});
 }
 
 /* go-zookeeper's names are Curator's, without dashes in the UUID. */
@@ -45,56 +43,53 @@ static void test_mutex_go(void **state)
 {
     (void)state;
     skip_without_go();
-    race(&(struct race){
-        .title = "mutex, go-zookeeper", .paths = "/mutex-cg", .sides = {"c mutex", "g mutex"}});
+    race(&(struct race){.title = "mutex, go-zookeeper",
+                        .sides = {"c mutex /mutex-cg", "g mutex /mutex-cg"}});
 }
 
 static void test_mutex_go_java(void **state)
 {
     (void)state;
     skip_without_go();
-    race(&(struct race){.title = "mutex, Curator, go-zookeeper",
-                        .paths = "/mutex-cjg",
-                        .sides = {"c mutex", "j mutex", "g mutex"}});
+    race(&(struct race){
+        .title = "mutex, Curator, go-zookeeper",
+        .sides = {"c mutex /mutex-cjg", "j mutex /mutex-cjg", "g mutex /mutex-cjg"}});
 }
 
 static void test_mutex_go_python(void **state)
 {
     (void)state;
     skip_without_go();
-    race(&(struct race){.title = "mutex, Kazoo as a subclass, go-zookeeper",
-                        .paths = "/mutex-ckg",
-                        .sides = {"c mutex", "k mutex names=curator", "g mutex"}});
+    race(&(struct race){
+        .title = "mutex, Kazoo as a subclass, go-zookeeper",
+        .sides = {"c mutex /mutex-ckg", "k mutex /mutex-ckg names=curator", "g mutex /mutex-ckg"}});
 }
 
 static void test_rwlock_java(void **state)
 {
     (void)state;
-    race(&(struct race){.title = "read-write lock, Curator",
-                        .paths = "/rwlock-cj",
-                        .sides = {"c rwlock", "j rwlock"},
-                        .writers = 50,
-                        .together = 2});
+    race(&(struct race){
+        .title = "read-write lock, Curator",
+        .sides = {"c rwlock /rwlock-cj writers=50", "j rwlock /rwlock-cj writers=50"},
+        .together = 2});
 }
 
 /* Ours read in nodes that stay: Curator's writers queue behind them as ever. */
 static void test_rwlock_cached_java(void **state)
 {
     (void)state;
-    race(&(struct race){.title = "read-write lock whose readers stay, Curator",
-                        .paths = "/rwlock-rj",
-                        .sides = {"c rwlock retain=60000", "j rwlock"},
-                        .writers = 50,
-                        .together = 2});
+    race(&(struct race){
+        .title = "read-write lock whose readers stay, Curator",
+        .sides = {"c rwlock /rwlock-rj retain=60000 writers=50", "j rwlock /rwlock-rj writers=50"},
+        .together = 2});
 }
 
 static void test_rwlock_cached_python(void **state)
 {
     (void)state;
     race(&(struct race){.title = "read-write lock whose readers stay, Kazoo",
-                        .paths = "/rwlock-rk",
-                        .sides = {"c rwlock names=kazoo retain=60000", "k rwlock names=mended"},
-                        .writers = 50,
+                        .sides = {"c rwlock /rwlock-rk names=kazoo retain=60000 writers=50",
+                                  "k rwlock /rwlock-rk names=mended writers=50"},
                         .together = 2});
 }
 
@@ -102,11 +97,10 @@ static void test_rwlock_cached_python(void **state)
 static void test_rwlock_python(void **state)
 {
     (void)state;
-    race(&(struct race){.title = "read-write lock, Kazoo as a subclass",
-                        .paths = "/rwlock-ck",
-                        .sides = {"c rwlock", "k rwlock names=curator"},
-                        .writers = 50,
-                        .together = 2});
+    race(&(struct race){
+        .title = "read-write lock, Kazoo as a subclass",
+        .sides = {"c rwlock /rwlock-ck writers=50", "k rwlock /rwlock-ck names=curator writers=50"},
+        .together = 2});
 }
 
 /* Kazoo's own, without the fault that makes its reader stand still (test-facts.c); ours with its
@@ -115,9 +109,8 @@ static void test_rwlock_kazoo_names(void **state)
 {
     (void)state;
     race(&(struct race){.title = "read-write lock with Kazoo's names, Kazoo",
-                        .paths = "/rwlock-kk",
-                        .sides = {"c rwlock names=kazoo", "k rwlock names=mended"},
-                        .writers = 50,
+                        .sides = {"c rwlock /rwlock-kk names=kazoo writers=50",
+                                  "k rwlock /rwlock-kk names=mended writers=50"},
                         .together = 2});
 }
 
@@ -126,9 +119,8 @@ static void test_semaphore_java(void **state)
 {
     (void)state;
     race(&(struct race){.title = "semaphore of 3, Curator",
-                        .paths = "/semaphore-cj",
-                        .sides = {"c semaphore count=2", "j semaphore"},
-                        .permits = 3,
+                        .sides = {"c semaphore /semaphore-cj count=2 permits=3",
+                                  "j semaphore /semaphore-cj permits=3"},
                         .together = 3});
 }
 
@@ -136,24 +128,23 @@ static void test_semaphore_mutex_java(void **state)
 {
     (void)state;
     race(&(struct race){.title = "semaphore mutex, Curator",
-                        .paths = "/single-cj",
-                        .sides = {"c single", "j single"}});
+                        .sides = {"c single /single-cj", "j single /single-cj"}});
 }
 
 static void test_multi_java(void **state)
 {
     (void)state;
-    race(&(struct race){.title = "multi-lock, Curator",
-                        .paths = "/multi-a,/multi-b,/multi-c",
-                        .sides = {"c multi", "j multi"}});
+    race(&(struct race){
+        .title = "multi-lock, Curator",
+        .sides = {"c multi /multi-a,/multi-b,/multi-c", "j multi /multi-a,/multi-b,/multi-c"}});
 }
 
 static void test_multi_of_semaphores_java(void **state)
 {
     (void)state;
     race(&(struct race){.title = "multi-lock with a semaphore mutex, Curator",
-                        .paths = "/members-a,/members-b",
-                        .sides = {"c multi last=single", "j multi last=single"},
+                        .sides = {"c multi /members-a,/members-b last=single",
+                                  "j multi /members-a,/members-b last=single"},
                         .rounds = RACE_ROUNDS / 2});
 }
 
@@ -161,12 +152,11 @@ static void test_multi_of_semaphores_java(void **state)
 static void test_multi_and_single(void **state)
 {
     (void)state;
-    race(&(struct race){
-        .title = "multi-lock and single locks",
-        .paths = "/mixed-a,/mixed-b,/mixed-c",
-        .sides = {"c multi", "j mutex at=/mixed-b", "k mutex names=curator at=/mixed-c"},
-        .rounds = RACE_ROUNDS / 2,
-        .share_min = 10});
+    race(&(struct race){.title = "multi-lock and single locks",
+                        .sides = {"c multi /mixed-a,/mixed-b,/mixed-c", "j mutex /mixed-b",
+                                  "k mutex /mixed-c names=curator"},
+                        .rounds = RACE_ROUNDS / 2,
+                        .share_min = 10});
 }
 
 static void check_lost(const struct race *r)
@@ -183,8 +173,8 @@ static void check_lost(const struct race *r)
 static void test_no_lock(void **state)
 {
     (void)state;
-    check_lost(&(struct race){
-        .title = "no lock", .paths = "/open", .sides = {"c mutex", "j mutex", "k none"}});
+    check_lost(&(struct race){.title = "no lock",
+                              .sides = {"c mutex /open", "j mutex /open", "k none /open"}});
 }
 
 /* and when one does not see the other's names, as Kazoo's Lock without a pattern. */
@@ -192,7 +182,7 @@ static void test_plain_kazoo(void **state)
 {
     (void)state;
     check_lost(
-        &(struct race){.title = "plain Kazoo", .paths = "/plain", .sides = {"c mutex", "k mutex"}});
+        &(struct race){.title = "plain Kazoo", .sides = {"c mutex /plain", "k mutex /plain"}});
 }
 
 int main(int argc, char **argv)
