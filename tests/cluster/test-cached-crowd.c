@@ -7,6 +7,7 @@
 #include "notes.h"
 #include "proxy.h"
 #include "chance.h"
+#include "room.h"
 
 #include <zklock/inspect.h>
 
@@ -70,7 +71,8 @@ static struct {
     struct zkl_mutex *mutex; /* of the same path */
     struct zkl_mutex *aside;
     struct zkl_multi *multi; /* reader of u[0] and aside */
-    atomic_int readers, writers, wrong, odd;
+    struct room room;
+    atomic_int wrong, odd;
     atomic_bool stop;
     atomic_long reads, writes;
 } all;
@@ -83,27 +85,20 @@ static void odd(const char *what, int rc)
 
 static void in_as_reader(uint64_t *state)
 {
-    atomic_fetch_add(&all.readers, 1);
-    if (atomic_load(&all.writers) != 0)
-        atomic_fetch_add(&all.wrong, 1);
+    all.wrong += room_share(&all.room) != 0;
     if (chance(state, 5))
         net_nap_ms(chance_between(state, 0, 3));
-    if (atomic_load(&all.writers) != 0)
-        atomic_fetch_add(&all.wrong, 1);
-    atomic_fetch_sub(&all.readers, 1);
-    atomic_fetch_add(&all.reads, 1);
+    all.wrong += room_unshare(&all.room) != 0;
+    all.reads++;
 }
 
 static void in_as_writer(uint64_t *state)
 {
-    if (atomic_fetch_add(&all.writers, 1) != 0 || atomic_load(&all.readers) != 0)
-        atomic_fetch_add(&all.wrong, 1);
+    all.wrong += room_enter(&all.room, 0) != 0;
     if (chance(state, 20))
         net_nap_ms(chance_between(state, 0, 3));
-    if (atomic_load(&all.readers) != 0)
-        atomic_fetch_add(&all.wrong, 1);
-    atomic_fetch_sub(&all.writers, 1);
-    atomic_fetch_add(&all.writes, 1);
+    all.wrong += room_leave(&all.room, 0) != 0;
+    all.writes++;
 }
 
 static int want(struct zkl_mutex *m, uint64_t *state)

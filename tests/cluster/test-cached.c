@@ -10,6 +10,7 @@
 #include "notes.h"
 #include "outage.h"
 #include "proxy.h"
+#include "room.h"
 
 #include <zklock/inspect.h>
 
@@ -439,7 +440,8 @@ static void an_operation_enters_again(void **state)
 
 static struct {
     struct user u;
-    atomic_int readers, writers, wrong;
+    struct room room;
+    atomic_int wrong;
     atomic_bool stop;
     atomic_long reads;
 } crowd;
@@ -451,10 +453,8 @@ static int read_on(void *unused)
         int rc = zkl_mutex_lock(crowd.u.read);
         if (rc != 0)
             return rc;
-        atomic_fetch_add(&crowd.readers, 1);
-        if (atomic_load(&crowd.writers) != 0)
-            atomic_fetch_add(&crowd.wrong, 1);
-        atomic_fetch_sub(&crowd.readers, 1);
+        crowd.wrong += room_share(&crowd.room) != 0;
+        crowd.wrong += room_unshare(&crowd.room) != 0;
         rc = zkl_mutex_unlock(crowd.u.read);
         if (rc != 0)
             return rc;
@@ -466,11 +466,9 @@ static int read_on(void *unused)
 static void write_once(struct zkl_mutex *write)
 {
     check_ok(zkl_mutex_lock(write));
-    atomic_fetch_add(&crowd.writers, 1);
-    check_num(atomic_load(&crowd.readers), ==, 0);
+    check_num(room_enter(&crowd.room, 0), ==, 0);
     net_nap_ms(2);
-    check_num(atomic_load(&crowd.readers), ==, 0);
-    atomic_fetch_sub(&crowd.writers, 1);
+    check_num(room_leave(&crowd.room, 0), ==, 0);
     check_ok(zkl_mutex_unlock(write));
 }
 
