@@ -318,7 +318,7 @@ static int judge(struct chaos *c)
     struct shared *b = c->testbed.shared;
     size_t n = 0;
     struct record *records = journal_read(c->testbed.fd, &n);
-    struct verdict v = history_judge(records, n);
+    struct verdict v = history_judge(records, n, chaos_places);
     long violations = b->odd + (long)history_violations(&v);
 
     free(records);

@@ -49,7 +49,7 @@ static void told(const struct zkl_hold_event *event, void *client)
     struct record r = {.kind = TOLD,
                        .place = (uint8_t)place_of(event->node_path),
                        .token = event->token,
-                       .seat = (int16_t)(c->number * CHAOS_THREADS),
+                       .seat = (c->number * CHAOS_THREADS),
                        .begun_ns = net_boot_ns()};
     journal_write(c->fd, &r);
     c->process->told[r.place]++;

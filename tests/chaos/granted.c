@@ -115,7 +115,7 @@ struct record *granted_add(struct granted *h, enum place place, enum access acce
                                        .until_ns = now,
                                        .token = token,
                                        .serial = ++seat->serial,
-                                       .seat = (int16_t)h->w->number,
+                                       .seat = h->w->number,
                                        .place = (uint8_t)place,
                                        .access = (uint8_t)access,
                                        .cached = is_cached(h->w, place, access),

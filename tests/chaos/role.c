@@ -118,7 +118,7 @@ static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int
 {
     struct record r = {.kind = (uint8_t)kind,
                        .place = RARE,
-                       .seat = (int16_t)w->number,
+                       .seat = w->number,
                        .serial = w->seat->serial,
                        .asked_ns = from_ns,
                        .begun_ns = net_boot_ns(),

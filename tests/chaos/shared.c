@@ -12,6 +12,17 @@
 #define PAGE 4096
 #define HEAD ((sizeof(struct shared) + PAGE - 1) / PAGE * PAGE)
 
+const struct history_place chaos_places[PLACES] = {
+    {"mutex", 1, false},  {"lease", 1, false},
+    {"rwlock", 1, false}, {"permits", PERMITS_MAX, false},
+    {"single", 1, false}, {"revoked", 1, false},
+    {"rare", 1, false}};
+
+const char *place_name(int place)
+{
+    return chaos_places[place].name;
+}
+
 struct shared *shared_map(int fd)
 {
     void *at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

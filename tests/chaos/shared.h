@@ -10,6 +10,12 @@
 
 #include "history.h"
 
+enum place { MUTEX, LEASE, RWLOCK, PERMITS, SINGLE, REVOKED, RARE, PLACES };
+extern const struct history_place chaos_places[PLACES];
+const char *place_name(int place);
+
+#define PERMITS_MAX 3 /* of the semaphore */
+
 #define CHAOS_NODES 3
 #define CHAOS_PROCESSES 8
 #define CHAOS_THREADS SEATS_OF_PROCESS

@@ -69,13 +69,13 @@ void visit_unlocked(size_t visit, int rc, enum trust trust)
 
 struct sentence world_judge(void)
 {
-    struct witness_place places[PLACES];
+    struct history_place places[PLACES];
 
     for (int at = 0; at < PLACES; at++)
-        places[at] = (struct witness_place){.name = place_path[at],
+        places[at] = (struct history_place){.name = place_path[at],
                                             .room = place_room((enum place)at),
                                             .shares = at == AT_HANDED || at == AT_RETAINED};
-    return witness_judge(&world->witness, places, PLACES);
+    return witness_judge(&world->witness, places);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */

@@ -296,8 +296,8 @@ static void *run(void *arg)
  * connection more than once: see wire_kill_session.) */
 static void check_witness(struct load *load, long expiries, int64_t connects)
 {
-    const struct witness_place place = {.name = "the mutex", .room = 1};
-    struct sentence sentence = witness_judge(load->witness, &place, 1);
+    const struct history_place place = {.name = "the mutex", .room = 1};
+    struct sentence sentence = witness_judge(load->witness, &place);
 
     check_num(sentence.overlaps, ==, 0);
     check_num(sentence.disorder, ==, 0);

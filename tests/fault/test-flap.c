@@ -155,8 +155,8 @@ static void flap(struct bench *b, struct worker *workers, int n, int ms)
 /* No session ended, so every grant was valid, and no unlock said otherwise. */
 static void check_witness(struct witness *witness, const struct endings *endings, int64_t connects)
 {
-    const struct witness_place places[PATHS] = {{"the first", 1, false}, {"the second", 1, false}};
-    struct sentence sentence = witness_judge(witness, places, PATHS);
+    const struct history_place places[PATHS] = {{"the first", 1, false}, {"the second", 1, false}};
+    struct sentence sentence = witness_judge(witness, places);
 
     check_num(sentence.overlaps, ==, 0);
     check_num(sentence.disorder, ==, 0);

@@ -7,7 +7,7 @@
 
 #include <zklock/zklock.h>
 
-#define ODD_MAX 20 /* are printed */
+#define TICK_NS INT64_C(1000000)
 
 struct witness *witness_new(void)
 {
@@ -62,94 +62,42 @@ void endings_count(struct endings *e, int rc)
 
 /* --- judging ---------------------------------------------------------------------------------- */
 
-struct moment {
-    long tick;
-    const struct visit *visit;
-};
-
-static int compare(const void *one, const void *other)
+/* Each visit is somebody else's, except where they share tokens; a reader may have that of a writer, which it was. */
+static struct record record_of(const struct visit *v, size_t number,
+                               const struct history_place *place)
 {
-    const struct moment *a = one, *b = other;
+    bool permits = place->room > 1;
 
-    return (a->tick > b->tick) - (a->tick < b->tick);
+    return (struct record){.kind = HOLD,
+                           .place = (uint8_t)v->at,
+                           .access = permits    ? PERMIT
+                                     : v->reads ? READING
+                                                : ALONE,
+                           .below = v->reads,
+                           .seat = place->shares ? 0 : (int32_t)number * SEATS_OF_PROCESS,
+                           .serial = (uint32_t)number,
+                           .begun_ns = v->enter * TICK_NS,
+                           .until_ns = v->leave * TICK_NS,
+                           .token = v->token};
 }
 
-/* The visits to one place so far. */
-struct so_far {
-    const struct witness_place *place;
-    int readers, others;
-    uint64_t read_token, token; /* the largest */
-};
-
-static bool overlaps(const struct so_far *s, const struct visit *v)
+struct sentence witness_judge(struct witness *w, const struct history_place *places)
 {
-    return v->reads ? s->others > 0 : s->others >= s->place->room || s->readers > 0;
-}
+    size_t n = 0, none = 0, most = w->visits < VISITS_MAX ? (size_t)w->visits : VISITS_MAX;
+    struct record *records = calloc(most + 1, sizeof *records);
 
-/* Contenders that hand a node on, or keep it, share its token; so does a reader that was the
- * writer. */
-static bool is_out_of_order(const struct so_far *s, const struct visit *v)
-{
-    bool shares = v->reads || s->place->shares;
-
-    if (s->place->room > 1)
-        return false;
-    if (v->token == 0 || v->token < s->token || (v->token == s->token && !shares))
-        return true;
-    return !v->reads && v->token <= s->read_token;
-}
-
-static void tell(const struct visit *v, const struct so_far *s, const char *what)
-{
-    fprintf(
-        stderr,
-        "witness: %s at %s: a %s from tick %ld to %ld, token %llx; inside are %d and %d readers, "
-        "tokens %llx and %llx\n",
-        what, s->place->name, v->reads ? "reader" : "holder", v->enter, v->leave,
-        (unsigned long long)v->token, s->others, s->readers, (unsigned long long)s->token,
-        (unsigned long long)s->read_token);
-}
-
-static void come(struct so_far *s, const struct visit *v, struct sentence *sentence)
-{
-    if (overlaps(s, v) && sentence->overlaps++ < ODD_MAX)
-        tell(v, s, "overlap");
-    if (is_out_of_order(s, v) && sentence->disorder++ < ODD_MAX)
-        tell(v, s, "disorder");
-    *(v->reads ? &s->readers : &s->others) += 1;
-    uint64_t *largest = v->reads ? &s->read_token : &s->token;
-    *largest = v->token > *largest ? v->token : *largest;
-}
-
-struct sentence witness_judge(struct witness *w, const struct witness_place *places, size_t count)
-{
-    struct sentence sentence = {0};
-    struct so_far *so_far = calloc(count, sizeof *so_far);
-    size_t n = 0, most = w->visits < VISITS_MAX ? (size_t)w->visits : VISITS_MAX;
-    struct moment *moments = calloc(2 * most + 1, sizeof *moments);
-
-    if (moments == NULL || so_far == NULL)
+    if (records == NULL)
         abort();
     for (size_t i = 0; i < most; i++) {
         const struct visit *v = &w->visit[i];
-        if (!v->counts)
-            continue;
-        moments[n++] = (struct moment){v->enter, v};
-        moments[n++] = (struct moment){v->leave, v};
+        if (v->counts)
+            records[n++] = record_of(v, i, &places[v->at]);
+        none += v->counts && v->token == 0 && places[v->at].room == 1;
     }
-    for (size_t i = 0; i < count; i++)
-        so_far[i].place = &places[i];
-    sentence.counted = n / 2;
-    qsort(moments, n, sizeof *moments, compare);
-    for (size_t i = 0; i < n; i++) {
-        const struct visit *v = moments[i].visit;
-        struct so_far *s = &so_far[v->at];
-        if (moments[i].tick == v->enter)
-            come(s, v, &sentence);
-        else
-            *(v->reads ? &s->readers : &s->others) -= 1;
-    }
-    free(so_far);
-    free(moments);
-    return sentence;
+    struct verdict v = history_judge(records, n, places);
+    if (v.first[0] != '\0' || none > 0)
+        fprintf(stderr, "witness, ticks as ms: %s; %zu without a token\n", v.first, none);
+    free(records);
+    return (struct sentence){
+        .counted = v.proved, .overlaps = v.overlaps, .disorder = v.disorders + none};
 }

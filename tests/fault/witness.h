@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "history.h"
+
 /* A visit, from one tick to another. */
 struct visit {
     atomic_long enter, leave; /* of the witness's own clock; two never have the same */
@@ -38,18 +40,12 @@ void witness_leave(struct witness *w, size_t visit);
 /* Unlock's code excludes other exclusive visits at that time. */
 void witness_counts(struct witness *w, size_t visit);
 
-struct witness_place {
-    const char *name;
-    int room;    /* how many may be inside; readers count as none */
-    bool shares; /* visits may have the token of the one before: a node is handed on or kept */
-};
-
 /* How many visits overlap, and how many have a token not above those before. */
 struct sentence {
     size_t counted, overlaps, disorder;
 };
-/* When all is quiet; at is below count in all visits. */
-struct sentence witness_judge(struct witness *w, const struct witness_place *places, size_t count);
+/* When all is quiet; a visit's at is its place. */
+struct sentence witness_judge(struct witness *w, const struct history_place *places);
 
 /* How often unlock returned which code. */
 struct endings {

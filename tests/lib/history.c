@@ -10,12 +10,7 @@
 #define INSIDE_MAX 256
 #define MS INT64_C(1000000)
 
-const char *place_name(int place)
-{
-    static const char *const names[PLACES] = {"mutex",  "lease",   "rwlock", "permits",
-                                              "single", "revoked", "rare"};
-    return names[place];
-}
+static const struct history_place *places;
 
 size_t history_violations(const struct verdict *v)
 {
@@ -31,7 +26,7 @@ static void blame(struct verdict *v, const char *what, const struct record *one,
 
     if (v->first[0] != '\0')
         return;
-    n = (size_t)snprintf(v->first, sizeof v->first, "%s at %s:", what, place_name(one->place));
+    n = (size_t)snprintf(v->first, sizeof v->first, "%s at %s:", what, places[one->place].name);
     for (int i = 0; i < 2 && both[i] != NULL && n < sizeof v->first; i++) {
         const struct record *r = both[i];
         n += (size_t)snprintf(v->first + n, sizeof v->first - n,
@@ -86,7 +81,7 @@ static bool is_proved(const struct record *r)
 static bool may_be_together(const struct record *one, const struct record *other, size_t inside)
 {
     if (one->access == PERMIT)
-        return inside < PERMITS_MAX;
+        return inside < (size_t)places[one->place].room;
     if (one->access == READING && other->access == READING)
         return true;
     return (one->below || other->below) && one->seat == other->seat;
@@ -295,10 +290,11 @@ static void judge_place(struct verdict *v, const struct record *r, size_t n)
     judge_losses(v, r, n);
 }
 
-struct verdict history_judge(struct record *records, size_t n)
+struct verdict history_judge(struct record *records, size_t n, const struct history_place *of)
 {
     struct verdict v = {0};
 
+    places = of;
     qsort(records, n, sizeof *records, by_grant);
     n = without_doubles(records, n);
     for (size_t from = 0, to; from < n; from = to) {

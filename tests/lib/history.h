@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happened, recorded without the library: one record for each hold, and the rules that all
- * records together must keep. Times are CLOCK_BOOTTIME in nanoseconds, one clock for all processes.
+ * records together must keep, judged in the end. Times are of one clock for all processes, in nanoseconds:
+ * CLOCK_BOOTTIME, or that of a witness (fault/witness.h).
  *
  * A hold counts only while it was proved: from the return of the call that got it to the end of the
  * last window that was read, or to the beginning of unlock if that came first, or if unlock said
  * that the hold had stood to the end. So a process that stood still past its session is no holder
  * when it goes on, unless unlock says otherwise. A process that was killed holds to the end of the
  * window that it read last. With that, the rules need no tolerance. */
-#ifndef ZKCHAOS_HISTORY_H
-#define ZKCHAOS_HISTORY_H
+#ifndef ZKTEST_HISTORY_H
+#define ZKTEST_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum place { MUTEX, LEASE, RWLOCK, PERMITS, SINGLE, REVOKED, RARE, PLACES };
-
-#define PERMITS_MAX 3 /* of the semaphore */
 
 enum access { ALONE, READING, PERMIT };
 
@@ -36,13 +33,13 @@ struct record {
     int64_t left_ns;  /* unlock began; 0: it never did */
     uint64_t token;
     uint32_t serial; /* of its seat: a hold may be recorded twice */
-    int16_t seat;
+    int32_t seat;
     int16_t code; /* what unlock said */
     uint8_t kind, place, access;
     uint8_t era;    /* tokens grow within one: it ends when the ensemble loses its data */
     uint8_t below;  /* a read lock that its owner took under its write lock */
     uint8_t cached; /* a read lock; readers share its node, which may be older than the call */
-    uint8_t unused[10];
+    uint8_t unused[8];
 };
 _Static_assert(sizeof(struct record) == 64, "records do not straddle pages");
 
@@ -57,9 +54,16 @@ struct verdict {
 /* The most by which a server may lag behind. Such a server may make a try busy. */
 #define LAG_NS (INT64_C(10) * 1000 * 1000 * 1000)
 
-const char *place_name(int place);
+/* Where the holds are: the record has its index. */
+struct history_place {
+    const char *name;
+    int room; /* how many permits; else 1 */
+    bool
+        shares; /* for fault/witness.h: a hold may have the token of the one before, whoever had it */
+};
+
 size_t history_violations(const struct verdict *v);
 /* Sorts the records. */
-struct verdict history_judge(struct record *records, size_t n);
+struct verdict history_judge(struct record *records, size_t n, const struct history_place *places);
 
 #endif

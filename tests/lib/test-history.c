@@ -7,13 +7,19 @@
 #include <zklock/zklock.h>
 
 #define S INT64_C(1000000000)
+
+enum { RWLOCK, PERMITS, RARE };
+static const struct history_place places[] = {[RWLOCK] = {"rwlock", 1, false},
+                                              [PERMITS] = {"permits", 3, false},
+                                              [RARE] = {"rare", 1, false}};
+
 #define JUDGE(...)                                                                                 \
     judge((struct record[]){__VA_ARGS__},                                                          \
           sizeof(struct record[]){__VA_ARGS__} / sizeof(struct record))
 
 static struct verdict judge(struct record *records, size_t n)
 {
-    return history_judge(records, n);
+    return history_judge(records, n, places);
 }
 
 static struct record hold(int seat, enum access access, int64_t begun, int64_t until,
@@ -24,7 +30,7 @@ static struct record hold(int seat, enum access access, int64_t begun, int64_t u
     return (struct record){.kind = HOLD,
                            .place = access == PERMIT ? PERMITS : RWLOCK,
                            .access = (uint8_t)access,
-                           .seat = (int16_t)seat,
+                           .seat = seat,
                            .asked_ns = begun * S - 1,
                            .begun_ns = begun * S,
                            .until_ns = until * S,
@@ -35,7 +41,7 @@ static struct record hold(int seat, enum access access, int64_t begun, int64_t u
 static struct record told(int seat, uint64_t token)
 {
     return (struct record){
-        .kind = TOLD, .place = RWLOCK, .seat = (int16_t)seat, .token = token, .begun_ns = 9 * S};
+        .kind = TOLD, .place = RWLOCK, .seat = seat, .token = token, .begun_ns = 9 * S};
 }
 
 static struct record at_rare(enum record_kind kind, int seat, int64_t from, int64_t until)
