@@ -73,14 +73,19 @@ static void write_places(struct calls_line *line, const struct handle *h)
         snprintf(half, sizeof half, "permit%d", h->permits);
     else if (h->access == 'r')
         snprintf(half, sizeof half, "%s", h->shares_node ? "cached" : "read");
+    else if (h->access == 's')
+        snprintf(half, sizeof half, "shared");
     for (size_t i = 0; i < places_of(h); i++)
-        calls_add(line, " %s=%s", half, h->paths[i % h->paths_count]);
+        calls_add(line, " %s=%s%s%s", half, h->paths[i % h->paths_count], *h->lock_name ? "#" : "",
+                  h->lock_name);
     calls_write(line);
 }
 
 static struct calls_line record_line(const struct worker *w, char way, int64_t ns)
 {
-    return calls_line(way, ns, atoi(w->name + 1));
+    const char *dot = strchr(w->name, '.');
+
+    return calls_line(way, ns, atoi(dot != NULL ? dot + 1 : w->name + 1)); /* "o1.3", "c3" */
 }
 
 static void record(const struct worker *w, const struct handle *h, const char *verb)
@@ -138,7 +143,10 @@ static struct zkl_wait wait_for(int64_t ms)
 
 static int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait)
 {
-    record(w, h, "acquire");
+    record(w, h,
+           wait->flags & ZKL_WAIT_SYNC  ? "acquire try sync"
+           : wait->flags & ZKL_WAIT_TRY ? "acquire try"
+                                        : "acquire");
     int rc = h->kind->lock(h, wait, &w->held);
 
     record_grant(w, h, rc);

@@ -316,7 +316,7 @@ static void the_witness_sees_who_does_not_lock(void **state)
     fault = fleet_run(&(struct fleet){
         .title = "a trespasser",
         .workers = {"mutex /seen"},
-        .trespasser = "none /seen",
+        .trespasser = "none /seen nap", /* so that it is there when they are */
     });
     if (fault == NULL || strncmp(fault, "visit ", 6) != 0)
         fail_msg("not seen, but: %s", fault != NULL ? fault : "nothing");
