@@ -19,7 +19,7 @@ SWITCH = re.compile(r'`([a-z-]+)`')
 
 @functools.lru_cache(maxsize=None)
 def words(folder):
-    return set(re.findall(r'\b\w+\b', ''.join(path.read_text(encoding='utf-8') for path in folder.glob('*.c'))))
+    return set(re.findall(r'\b\w+\b', ''.join(path.read_text(encoding='utf-8') for end in ('c', 'txt') for path in folder.glob('*.' + end))))
 
 
 def missing_tests(root, cell):
@@ -28,11 +28,11 @@ def missing_tests(root, cell):
         named = FILE.search(part)
         if not named:
             continue
-        source = root / 'tests' / named[1] / (named[2] + '.c')
-        if not source.exists():
+        folder = root / 'tests' / named[1]
+        if not (folder / (named[2] + '.c')).exists() and not (folder / (named[2].removeprefix('test-') + '.txt')).exists():
             yield f'{named[0]} is no test'
             continue
-        yield from (f'{named[0]} has no {name}' for name in QUOTED.findall(part) if name not in words(source.parent))
+        yield from (f'{named[0]} has no {name}' for name in QUOTED.findall(part) if name not in words(folder))
 
 
 def main(root):

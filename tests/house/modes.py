@@ -20,6 +20,8 @@ TAG = re.compile(r'\bModes: ([^.]*)\.')
 NUMBER = re.compile(r'F[1-9]\d*b?')
 # A comment and the function that it stands before; a cast in the line above or attributes do no harm.
 COMMENTED = re.compile(r'/\*((?:[^*]|\*(?!/))*)\*/\s*((?:static )?[\w ]+[ *](\w+)\([^;{}]*\)\s*\{)?')
+# The same of a test in a transcript.
+SAID = re.compile(r'((?:^# .*\n)+)test (\w+)$', re.MULTILINE)
 REASONS = ('not ours: ', 'open: ')
 
 
@@ -43,8 +45,10 @@ class Folder:
     """The sources of one folder below tests/, and what of them is run."""
 
     def __init__(self, path):
-        self.name = path.name
+        self.path, self.name = path, path.name
         self.sources = {p: p.read_text(encoding='utf-8') for p in sorted(path.glob('*.[ch]'))}
+        texts = {p: p.read_text(encoding='utf-8') for p in sorted(path.glob('*.txt'))}
+        self.transcripts = {p: text for p, text in texts.items() if SAID.search(text)}
         self.build = (path / 'meson.build').read_text(encoding='utf-8')
         self.text = '\n'.join(self.sources.values())
         # In the lists of cmocka's tests, and in macros that are parts of such lists.
@@ -63,11 +67,18 @@ class Folder:
             return function in self.listed
         return self.words[function] > 1
 
+    def comments(self):
+        """(file, its text, [(comment, head, function)]) of each."""
+        for path, text in self.sources.items():
+            yield path, text, COMMENTED.findall(text)
+        for path, text in self.transcripts.items():
+            yield path, text, [(comment.replace('\n# ', ' '), '', name) for comment, name in SAID.findall(text)]
+
     def tags(self, problems):
         """(mode, file, function) of each."""
-        for path, text in self.sources.items():
+        for path, text, comments in self.comments():
             found = 0
-            for comment, head, function in COMMENTED.findall(text):
+            for comment, head, function in comments:
                 numbers = [n for tag in TAG.findall(' '.join(comment.replace(' * ', ' ').split()))
                            for n in tag.split(', ')]
                 if not numbers:
@@ -77,7 +88,7 @@ class Folder:
                     problems.append(f'{self.name}/{path.name}: modes {numbers} stand before no function')
                 elif not self.is_built(path):
                     problems.append(f'{self.name}/{path.name} is not in meson.build')
-                elif not self.is_run(function, head):
+                elif path in self.sources and not self.is_run(function, head):
                     problems.append(f'{self.name}/{path.name}: {function} has modes and is not run')
                 else:
                     yield from ((number, path, function) for number in numbers)
@@ -115,6 +126,9 @@ def check_promises(root, problems):
                            if path.stem.removeprefix('test-') == file.split('/')[1])
         for function in re.findall(r'`(\w+)`', functions):
             named += 1
+            named_text = folder.transcripts.get(folder.path / f'{file.split("/")[1]}.txt', '')
+            if re.search(rf'^test {function}$', named_text, re.MULTILINE):
+                continue
             head = re.search(rf'^\w[\w ]*[ *]{function}\(([^;{{}}]*)\)\n\{{', bodies, re.MULTILINE)
             if not head or not folder.is_run(function, head.group(1)):
                 problems.append(f'docs/evidence.md: {file} has no {function} that is run')

@@ -19,7 +19,7 @@ QUICK_SECONDS = 900
 
 QUICK_SCHEDULES = 8000  # as in tests/sim/meson.build
 
-BUSY_UNIT = ("test-contender", "test-holding", "test-group", "test-permits", "test-query")
+BUSY_UNIT = ("contender", "holding", "group", "permits", "query")
 
 servers = threading.Lock()  # one private ZooKeeper at a time
 live = set()  # processes
@@ -69,6 +69,11 @@ def must(command, seconds, **options):
         raise Broken(output)
 
 
+def unit_name(command):
+    """Of a program of the suite unit, or of the transcript that it runs."""
+    return pathlib.Path(command[-1]).stem.removeprefix("test-")
+
+
 class Tree:
     def __init__(self, root, folder, *options):
         self.root = root
@@ -79,9 +84,10 @@ class Tree:
         shutil.copytree(root, self.path, ignore=skip)
         must(["meson", "setup", str(self.build_path), "-Ddebug=false", *options], BUILD_SECONDS, cwd=self.path,
              env=dict(os.environ, CC="gcc"))
-        names = {path.stem for path in (root / "tests/unit").glob("test-*.c")}
-        first = [name for name in BUSY_UNIT if name in names]
-        self.unit = ["tests/unit/" + name for name in first + sorted(names - set(first))]
+        unit = root / "tests/unit"
+        self.unit = [("tests/unit/transcript", str(path)) for path in sorted(unit.glob("*.txt"))]
+        self.unit += [("tests/unit/" + path.stem,) for path in sorted(unit.glob("test-*.c"))]
+        self.unit.sort(key=lambda command: unit_name(command) not in BUSY_UNIT)
 
     # --- changes --------------------------------------------------------------------------------
 
@@ -111,11 +117,11 @@ class Tree:
 
     def fails_unit(self):
         """Each is built only if those before it pass: most bugs are seen by the first ones."""
-        for name in self.unit:
-            self.build(name)
-            status, _ = self.program(name, seconds=UNIT_SECONDS)
+        for command in self.unit:
+            self.build(command[0])
+            status, _ = self.program(*command, seconds=UNIT_SECONDS)
             if status != 0:
-                return name.rpartition("test-")[2]
+                return unit_name(command)
         return None
 
     def fails_sim(self, schedules, at_once=500):

@@ -144,7 +144,7 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     return ZKL_ANSWER_OK;
 }
 
-static const char *code_name(int code)
+const char *script_code(int code)
 {
     switch (code) {
     case ZKL_OK:
@@ -215,7 +215,7 @@ static void port_notification(struct zkl_port *port, struct zkl_contender *c,
     case ZKL_NOTIFY_FAILED:
     case ZKL_NOTIFY_RELEASED:
         record(s, "  #%d %s %s%s%s", number,
-               news->type == ZKL_NOTIFY_FAILED ? "failed" : "released", code_name(news->code),
+               news->type == ZKL_NOTIFY_FAILED ? "failed" : "released", script_code(news->code),
                detail[0] ? ": " : "", detail);
         break;
     case ZKL_NOTIFY_STATE:
@@ -383,7 +383,7 @@ void script_close(struct script *s)
 
 /* --- queries -------------------------------------------------------------- */
 
-static const char *const answer_names[] = {
+const char *const script_answers[] = {
     [ZKL_ANSWER_OK] = "OK",
     [ZKL_ANSWER_LINK] = "no answer",
     [ZKL_ANSWER_NONODE] = "no node",
@@ -406,10 +406,10 @@ static void on_query(struct zkl_query *query, int code, const struct zkl_reply *
     int number = (int)(query - s->queries) + 1;
     memset(query, 0xee, sizeof *query); /* the core has no use for it any more */
     if (reply)
-        record(s, "  q%d: %s%s%.*s", number, answer_names[reply->answer], reply->data ? " " : "",
+        record(s, "  q%d: %s%s%.*s", number, script_answers[reply->answer], reply->data ? " " : "",
                (int)reply->data_size, reply->data ? reply->data : "");
     else
-        record(s, "  q%d: %s", number, code_name(code));
+        record(s, "  q%d: %s", number, script_code(code));
 }
 
 void script_ask(struct script *s, struct zkl_query query)

@@ -154,4 +154,11 @@ void script_expect_at(struct script *s, const char *text, const char *file, int 
 bool script_has(const struct script *s, const char *text);
 void script_forget(struct script *s);
 
+/* --- names ---------------------------------------------------------------- */
+
+/* What is recorded for an answer, */
+extern const char *const script_answers[ZKL_ANSWER_OTHER + 1];
+/* and for a code of the library. */
+const char *script_code(int code);
+
 #endif

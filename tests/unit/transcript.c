@@ -1,0 +1,816 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs the tests of the core that are text: transcript FILE [NAME]: all tests of the file, or that one.
+ *
+ *     # A comment. Blanks, and how lines are broken, do not count in what is expected.
+ *     test NAME                         begins with a connected core at 0 ms, and ends with nothing left
+ *     lock /r; at 2; created 7          commands: functions of script.h without their "script_"
+ *         [2] #1 QUEUEING -> LISTING:   indented: all that was recorded since the last such lines, or
+ *             list  > list /r           since "forget"
+ *     has > list /r                     this line is there; it stays recorded
+ *     lacks #1 failed ...               no line begins so, or has it inside
+ *     steps NAME $a                     what several tests say: "NAME 7"
+ *     for $i in 1..3: lock /r           or several lines, up to "end"; for $path $number in /a 1 | /b 2
+ */
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "script.h"
+
+#include "../sim/kinds.h"
+
+#define LINES_MAX 2000
+#define LINE_SIZE 1000
+#define WORDS_MAX 60
+#define VARIABLES_MAX 6
+#define TEXT_MAX 40000
+
+struct line {
+    int number;
+    bool deeper;
+    const char *text;
+};
+
+/* From a line on until before another. */
+struct part {
+    const char *name;
+    size_t from, to;
+    const char *variables;
+};
+
+struct variables {
+    size_t count;
+    char names[VARIABLES_MAX][20], values[VARIABLES_MAX][LINE_SIZE];
+};
+
+/* A command: its words, the first of which is its name, and the text from each of them on. */
+struct command {
+    size_t count;
+    const char *words[WORDS_MAX], *texts[WORDS_MAX];
+};
+
+static const char *file;
+static struct line lines[LINES_MAX];
+static size_t line_count;
+static struct part parts[200];
+static size_t part_count;
+static const struct line *at; /* what is being carried out */
+static struct script *s;
+
+static void fail_here(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+static void fail_here(const char *format, ...)
+{
+    char text[TEXT_MAX + LINE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    print_error("%s:%d: %s\n", file, at->number, text);
+    _fail(file, at->number);
+    abort();
+}
+
+/* --- words ---------------------------------------------------------------- */
+
+static const char *word(const struct command *c, size_t i)
+{
+    if (i >= c->count)
+        fail_here("%s wants more words", c->words[0]);
+    return c->words[i];
+}
+
+/* The text from that word on, "" if there is none. */
+static const char *rest(const struct command *c, size_t i)
+{
+    return i < c->count ? c->texts[i] : "";
+}
+
+/* A number, or a sum of some: "100+7". */
+static int64_t number_in(const char *text)
+{
+    char *end;
+    long long value = strtoll(text, &end, 0);
+    if (end == text || (*end && *end != '+'))
+        fail_here("%s is no number", text);
+    return value + (*end ? number_in(end + 1) : 0);
+}
+
+static int64_t number(const struct command *c, size_t i)
+{
+    return number_in(word(c, i));
+}
+
+/* As names are written in a transcript: in one word. */
+static bool is_name(const char *name, const char *text)
+{
+    for (; *name && (*name == *text || (strchr(" -", *name) && *text == '_')); name++)
+        text++;
+    return !*name && !*text;
+}
+
+static int index_of(const char *const *names, size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (names[i] && is_name(names[i], text))
+            return (int)i;
+    }
+    fail_here("what is %s?", text);
+}
+
+static enum zkl_request_kind kind(const struct command *c, size_t i)
+{
+    return (enum zkl_request_kind)index_of(request_kinds, ZKL_REQUEST_KINDS, word(c, i));
+}
+
+static enum zkl_answer answer(const struct command *c, size_t i)
+{
+    return (enum zkl_answer)index_of(script_answers, ZKL_ANSWER_OTHER + 1, word(c, i));
+}
+
+static int code(const char *text)
+{
+    int value = 0;
+    while (value > -100 && strcmp(script_code(value), text) != 0)
+        value--;
+    if (value == -100)
+        fail_here("%s is no code", text);
+    return value;
+}
+
+/* "key=value" */
+static const char *value_of(const char *text, const char *key)
+{
+    size_t length = strlen(key);
+    return strncmp(text, key, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
+}
+
+/* --- the owner ------------------------------------------------------------ */
+
+/* The same text in memory that stays. */
+static const char *keep(const char *text)
+{
+    static char *kept[500];
+    size_t i = 0;
+    while (i < sizeof kept / sizeof *kept && kept[i] && strcmp(kept[i], text) != 0)
+        i++;
+    if (i == sizeof kept / sizeof *kept || (!kept[i] && !(kept[i] = strdup(text))))
+        fail_here("too many texts");
+    return kept[i];
+}
+
+static void add_to_request(struct zkl_lock_request *r, const char *text)
+{
+    const char *value = value_of(text, "lease");
+    bool *const flags[] = {&r->try_only,  &r->try_sync, &r->try_behind_retained,
+                           &r->watch_own, &r->unlisted, &r->retained,
+                           &r->posted};
+    static const char *const names[] = {"try",      "sync",     "behind_retained", "watched",
+                                        "unlisted", "retained", "posted"};
+    if (value)
+        r->lease_ns = number_in(value) * 1000000;
+    else if (strcmp(text, "read") == 0)
+        r->naming.role = ZKL_ROLE_READ;
+    else if (strcmp(text, "write") == 0)
+        r->naming.role = ZKL_ROLE_WRITE;
+    else
+        *flags[index_of(names, sizeof names / sizeof *names, text)] = true;
+}
+
+static void lock(const struct command *c)
+{
+    struct zkl_lock_request request = {.path = script_path(s, keep(word(c, 1)))};
+    for (size_t i = 2; i < c->count; i++)
+        add_to_request(&request, c->words[i]);
+    script_acquire(s, request);
+}
+
+/* ask KIND PATH [czxid=N] [version=N] [data=TEXT] [flag] [once] */
+static void ask(const struct command *c)
+{
+    struct zkl_query query = {.kind = kind(c, 1), .path = keep(word(c, 2))};
+    for (size_t i = 3; i < c->count; i++) {
+        const char *text = c->words[i], *value;
+        if ((value = value_of(text, "czxid")))
+            query.czxid = number_in(value);
+        else if ((value = value_of(text, "version")))
+            query.version = (int32_t)number_in(value);
+        else if ((value = value_of(text, "data")))
+            query.data = keep(value);
+        else if (strcmp(text, "flag") == 0)
+            query.flag = true;
+        else if (strcmp(text, "once") == 0)
+            query.once = true;
+        else
+            fail_here("what is a query's %s?", text);
+    }
+    script_ask(s, query);
+}
+
+/* The session ends, and whoever is there goes. */
+static void all_go(void)
+{
+    script_event(s, ZKL_SE_EXPIRED);
+    for (int i = 1; i <= SCRIPT_CONTENDERS; i++) {
+        if (s->live[i - 1] && s->contenders[i - 1].machine.state == ZKL_CONTENDER_LOSTHOLD)
+            script_unlock(s, i);
+        else if (s->live[i - 1])
+            script_stop(s, i, ZKL_ECANCELED);
+    }
+}
+
+static bool owner_does(const struct command *c)
+{
+    const char *name = c->words[0];
+    if (strcmp(name, "lock") == 0)
+        lock(c);
+    else if (strcmp(name, "hold") == 0)
+        script_hold(s, keep(word(c, 1)), (int32_t)number(c, 2));
+    else if (strcmp(name, "queue") == 0)
+        script_queue(s, keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3));
+    else if (strcmp(name, "wait") == 0)
+        script_wait(s, keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3));
+    else if (strcmp(name, "stop") == 0)
+        script_stop(s, (int)number(c, 1), code(word(c, 2)));
+    else if (strcmp(name, "unlock") == 0)
+        script_unlock(s, (int)number(c, 1));
+    else if (strcmp(name, "abandon") == 0)
+        script_abandon(s, (int)number(c, 1));
+    else if (strcmp(name, "renew") == 0)
+        assert_true(zkl_core_renew(&s->core, s->core.now, script_contender(s, (int)number(c, 1)),
+                                   number(c, 2) * 1000000));
+    else if (strcmp(name, "close") == 0)
+        script_close(s);
+    else if (strcmp(name, "all_go") == 0)
+        all_go();
+    else if (strcmp(name, "ask") == 0)
+        ask(c);
+    else if (strcmp(name, "withdraw") == 0)
+        script_withdraw(s, (int)number(c, 1));
+    else
+        return false;
+    return true;
+}
+
+/* --- the link and the time ------------------------------------------------ */
+
+/* All that is awaited is answered with OK, or, of one kind, what is before the first other. */
+static void serve(enum zkl_request_kind of)
+{
+    enum zkl_request_kind next;
+    while (script_next(s, &next) && (of == ZKL_REQUEST_KINDS || next == of))
+        script_answer(s, next, ZKL_ANSWER_OK);
+}
+
+/* Every heartbeat is answered until then. */
+static void prove_until(int64_t ms)
+{
+    while (s->now_ms < ms) {
+        script_at(s, s->now_ms + 1);
+        serve(ZKL_REQ_CHECK_ALL);
+    }
+}
+
+static bool link_does(const struct command *c)
+{
+    static const char *const events[ZKL_SESSION_EVENT_TYPES] = {
+        "up", "down", "expired", "probe up", "probe down", "timer", "auth failed", "close"};
+    const char *name = c->words[0];
+    if (strcmp(name, "event") == 0)
+        script_event(
+            s, (enum zkl_session_event_type)index_of(events, ZKL_SESSION_EVENT_TYPES, word(c, 1)));
+    else if (strcmp(name, "up") == 0)
+        script_up(s, c->count > 1 ? number(c, 1) : SCRIPT_SESSION);
+    else if (strcmp(name, "down") == 0)
+        script_down(s);
+    else if (strcmp(name, "hang_up") == 0)
+        script_hang_up(s);
+    else if (strcmp(name, "at") == 0)
+        script_at(s, number(c, 1));
+    else if (strcmp(name, "after") == 0)
+        script_at(s, s->now_ms + number(c, 1));
+    else if (strcmp(name, "sleep_until") == 0)
+        script_sleep_until(s, number(c, 1));
+    else if (strcmp(name, "prove_until") == 0)
+        prove_until(number(c, 1));
+    else
+        return false;
+    return true;
+}
+
+/* --- the server ----------------------------------------------------------- */
+
+/* answer KIND ANSWER [check=N] [session=N] [czxid=N] [version=N] [number=N] [name=TEXT] [data=TEXT] */
+static void reply(const struct command *c)
+{
+    struct zkl_reply r = {.answer = answer(c, 2)};
+    for (size_t i = 3; i < c->count; i++) {
+        const char *text = c->words[i], *value;
+        if ((value = value_of(text, "check")))
+            r.failed_check = (size_t)number_in(value);
+        else if ((value = value_of(text, "session")))
+            r.node_session = number_in(value);
+        else if ((value = value_of(text, "czxid")))
+            r.czxid = number_in(value);
+        else if ((value = value_of(text, "version")))
+            r.version = (int32_t)number_in(value);
+        else if ((value = value_of(text, "number")))
+            r.number = (int)number_in(value);
+        else if ((r.name = value_of(text, "name")))
+            continue;
+        else if ((r.data = value_of(text, "data")))
+            r.data_size = strlen(r.data);
+        else
+            fail_here("what is an answer's %s?", text);
+    }
+    script_reply(s, kind(c, 1), r);
+}
+
+static bool server_does(const struct command *c)
+{
+    static const char *const ways[] = {"deleted", "other"};
+    const char *name = c->words[0];
+    if (strcmp(name, "answer") == 0)
+        reply(c);
+    else if (strcmp(name, "created") == 0)
+        script_created(s, (int32_t)number(c, 1));
+    else if (strcmp(name, "created_plain") == 0)
+        script_created_plain(s, (int32_t)number(c, 1));
+    else if (strcmp(name, "listed") == 0)
+        script_listed(s, rest(c, 1));
+    else if (strcmp(name, "lock_path_listed") == 0)
+        script_lock_path_listed(s, number(c, 1), rest(c, 2));
+    else if (strcmp(name, "statted") == 0)
+        script_statted(s, number(c, 1), number(c, 2));
+    else if (strcmp(name, "missing") == 0)
+        script_missing(s, (size_t)number(c, 1));
+    else if (strcmp(name, "serve") == 0)
+        serve(c->count > 1 ? kind(c, 1) : ZKL_REQUEST_KINDS);
+    else if (strcmp(name, "fired") == 0)
+        script_fired(s, word(c, 1), (enum zkl_fired)index_of(ways, 2, word(c, 2)));
+    else if (strcmp(name, "refuse") == 0) /* what sending such a request leads to; OK: it is sent */
+        s->refuse[kind(c, 1)] = answer(c, 2);
+    else
+        return false;
+    return true;
+}
+
+/* --- what is recorded ----------------------------------------------------- */
+
+/* Blanks in a row count as one, those at the ends and behind a bracket as none. */
+static void squeeze(const char *text, char *out, size_t size)
+{
+    size_t n = 0;
+    for (; *text && n + 2 < size; text++) {
+        if (!isspace((unsigned char)*text))
+            out[n++] = *text;
+        else if (n > 0 && out[n - 1] != ' ' && out[n - 1] != '[')
+            out[n++] = ' ';
+    }
+    while (n > 0 && out[n - 1] == ' ')
+        n--;
+    out[n] = '\0';
+}
+
+static void expect(const char *text)
+{
+    static char wanted[TEXT_MAX], came[TEXT_MAX];
+    squeeze(text, wanted, sizeof wanted);
+    squeeze(s->text, came, sizeof came);
+    if (strcmp(wanted, came) != 0)
+        fail_here("expected:\n%s\ncame:\n%s", text, s->text);
+    script_forget(s);
+}
+
+/* Are there such lines, the first of which ends so? "a | b" is two; " ..." at the end: and more. */
+static bool has(const char *text)
+{
+    static char came[TEXT_MAX];
+    char wanted[LINE_SIZE], *p;
+    size_t n = 0, length;
+    squeeze(text, wanted, sizeof wanted);
+    while ((p = strstr(wanted, " | "))) {
+        *p = '\n';
+        memmove(p + 1, p + 3, strlen(p + 3) + 1);
+    }
+    length = strlen(wanted);
+    bool more = length > 4 && strcmp(wanted + length - 4, " ...") == 0;
+    wanted[length -= more ? 4 : 0] = '\0';
+    for (const char *row = s->text; *row; row += strcspn(row, "\n") + 1) {
+        char copy[LINE_SIZE * 4];
+        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(row, "\n"), row);
+        squeeze(copy, came + n, sizeof came - n - 1);
+        n += strlen(came + n);
+        came[n++] = '\n';
+    }
+    came[n] = '\0';
+    for (p = came; (p = strstr(p, wanted)); p++) {
+        if (more || p[length] == '\n')
+            return true;
+    }
+    return false;
+}
+
+/* --- what is inside ------------------------------------------------------- */
+
+/* By name: of the script, of its core, of a contender's machine (#1), of a path (/r). */
+static const struct field {
+    char of;
+    const char *name;
+    size_t offset, size;
+} fields[] = {
+#define FIELD(of, type, prefix, name)                                                              \
+    {                                                                                              \
+        of, #name, offsetof(type, prefix name), sizeof((type *)0)->prefix name                     \
+    }
+#define SCRIPT(name) FIELD('s', struct script, , name)
+#define CORE(name) FIELD('s', struct script, core., name)
+#define MACHINE(name) FIELD('#', struct zkl_contender, machine., name)
+#define CONTENDER(name) FIELD('#', struct zkl_contender, , name)
+#define PATH(name) FIELD('/', struct zkl_path, , name)
+    SCRIPT(keepalives),
+    SCRIPT(quiet),
+    SCRIPT(unprovable),
+    SCRIPT(young),
+    SCRIPT(zxid),
+    SCRIPT(port.trace),
+    SCRIPT(request_count),
+    CORE(first),
+    CORE(first_read_wanted),
+    CORE(group_commit.under_way),
+    CORE(leftovers.count),
+    CORE(pending_count),
+    CORE(removals_due),
+    CORE(removing),
+    CORE(share_from),
+    CORE(unlisted_from),
+    CORE(sent[ZKL_REQ_KEEPALIVE]),
+    CORE(session.useless),
+    CORE(session.waits),
+    CORE(chroot_length),
+    CORE(suspicions),
+    CORE(opcodes[ZKL_OPCODE_CREATE2].unknown),
+    CORE(group_commit.held),
+    CORE(ephemeral_bytes),
+    CORE(watch_bytes),
+    CORE(watch_bytes_max),
+    CORE(watch_count),
+    CONTENDER(heir),
+    MACHINE(czxid),
+    MACHINE(pred_is_by_number),
+    MACHINE(lock_request.posted),
+    PATH(unlisted.next_number),
+};
+
+/* [#N|/PATH] NAME VALUE: where it is, and which word is the value. */
+static const struct field *field(const struct command *c, void **place, size_t *value)
+{
+    char of = *word(c, 1);
+    bool is_own = of != '#' && of != '/';
+    char *base = (char *)s;
+    if (of == '#')
+        base = (char *)script_contender(s, (int)number_in(c->words[1] + 1));
+    if (of == '/')
+        base = (char *)script_path(s, keep(c->words[1]));
+    *value = is_own ? 2 : 3;
+    for (const struct field *f = fields; f < fields + sizeof fields / sizeof *fields; f++) {
+        *place = base + f->offset;
+        if (f->of == (is_own ? 's' : of) && strcmp(f->name, word(c, *value - 1)) == 0)
+            return f;
+    }
+    fail_here("what is %s?", c->words[*value - 1]);
+}
+
+static void set(const struct command *c)
+{
+    void *place;
+    size_t i;
+    const struct field *f = field(c, &place, &i);
+    int64_t value = number(c, i);
+    int32_t half = (int32_t)value;
+    bool flag = value != 0;
+    if (f->size == sizeof value)
+        memcpy(place, &value, sizeof value);
+    else if (f->size == sizeof half)
+        memcpy(place, &half, sizeof half);
+    else
+        memcpy(place, &flag, sizeof flag);
+}
+
+/* VALUE: a number; "some": anything but 0. */
+static void check(const struct command *c)
+{
+    void *place;
+    size_t i;
+    const struct field *f = field(c, &place, &i);
+    int64_t value = 0;
+    int32_t half;
+    if (f->size == sizeof half) {
+        memcpy(&half, place, sizeof half);
+        value = half;
+    } else if (f->size == sizeof(bool)) {
+        value = *(bool *)place;
+    } else {
+        memcpy(&value, place, sizeof value);
+    }
+    bool right = strcmp(word(c, i), "some") == 0 ? value != 0 : value == number(c, i);
+    if (!right)
+        fail_here("it is %lld", (long long)value);
+}
+
+/* --- commands ------------------------------------------------------------- */
+
+static bool test_does(const struct command *c)
+{
+    const char *name = c->words[0];
+    bool is_new = strcmp(name, "new") == 0, lacks = strcmp(name, "lacks") == 0;
+    if (is_new || strcmp(name, "again") == 0) { /* a core, not connected or connected */
+        script_free(s);
+        s = is_new ? script_new() : script_connected();
+    } else if (lacks || strcmp(name, "has") == 0) {
+        if (has(rest(c, 1)) == lacks)
+            fail_here("%sexpected:\n%s\ncame:\n%s", lacks ? "not " : "", rest(c, 1), s->text);
+    } else if (strcmp(name, "nothing") == 0) {
+        expect("");
+    } else if (strcmp(name, "forget") == 0) {
+        script_forget(s);
+    } else if (strcmp(name, "set") == 0) {
+        set(c);
+    } else if (strcmp(name, "check") == 0) {
+        check(c);
+    } else if (strcmp(name, "state") == 0) {
+        const struct zkl_contender *of = script_contender(s, (int)number(c, 1));
+        const char *state = zkl_contender_state_name(of->machine.state);
+        if (strcmp(state, word(c, 2)) != 0)
+            fail_here("it is %s", state);
+    } else if (strcmp(name, "window") == 0) { /* 0: it is empty */
+        assert_int_equal(zkl_session_window_end(&s->core.session) > s->core.now.boot_ns,
+                         number(c, 1));
+    } else if (strcmp(name, "unproved") == 0) {
+        assert_int_equal(zkl_session_proved_until(&s->core.session), 0);
+    } else if (strcmp(name, "lost") == 0) { /* how often it heard LOST */
+        assert_int_equal(s->lost[number(c, 1) - 1], number(c, 2));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void run(size_t from, size_t to, const struct variables *v);
+
+/* The names are "$a $b"; the last one's value is all that is left. */
+static void bind(struct variables *v, const char *names, const char *values)
+{
+    char copy[LINE_SIZE], *save;
+    snprintf(copy, sizeof copy, "%s", names);
+    for (char *name = strtok_r(copy, " ", &save), *next; name; name = next) {
+        next = strtok_r(NULL, " ", &save);
+        values += strspn(values, " ");
+        size_t length = next ? strcspn(values, " ") : strlen(values);
+        while (!next && length > 0 && values[length - 1] == ' ')
+            length--;
+        if (v->count == VARIABLES_MAX)
+            fail_here("too many names");
+        snprintf(v->names[v->count], sizeof v->names[0], "%s", name);
+        snprintf(v->values[v->count++], sizeof v->values[0], "%.*s", (int)length, values);
+        values += length;
+    }
+}
+
+static void substitute(const struct variables *v, const char *text, char *out, size_t size)
+{
+    size_t n = 0;
+    while (*text && n + 1 < size) {
+        size_t i = 0, length = 1 + strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_");
+        while (*text == '$' && i < v->count &&
+               (strlen(v->names[i]) != length || strncmp(text, v->names[i], length) != 0))
+            i++;
+        if (*text != '$') {
+            out[n++] = *text++;
+            continue;
+        }
+        if (i == v->count)
+            fail_here("what is %.*s?", (int)length, text);
+        n += (size_t)snprintf(out + n, size - n, "%s", v->values[i]);
+        text += length;
+    }
+    out[n < size ? n : size - 1] = '\0';
+}
+
+static void carry_out(char *text)
+{
+    char copy[LINE_SIZE], *save;
+    struct command c = {0};
+    text += strspn(text, " ");
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *w = strtok_r(copy, " ", &save); w && c.count < WORDS_MAX;
+         w = strtok_r(NULL, " ", &save)) {
+        c.words[c.count] = w;
+        c.texts[c.count++] = text + (w - copy);
+    }
+    if (c.count == 0)
+        fail_here("an empty command");
+    if (owner_does(&c) || link_does(&c) || server_does(&c) || test_does(&c))
+        return;
+    for (size_t i = 0; i < part_count; i++) {
+        struct variables v = {0};
+        if (!parts[i].variables || strcmp(parts[i].name, c.words[0]) != 0)
+            continue;
+        const struct line *caller = at;
+        bind(&v, parts[i].variables, rest(&c, 1));
+        run(parts[i].from, parts[i].to, &v);
+        at = caller;
+        return;
+    }
+    fail_here("what is \"%s\"?", text);
+}
+
+static void carry_out_all(const struct variables *v, const char *line)
+{
+    char text[LINE_SIZE];
+    substitute(v, line, text, sizeof text);
+    for (char *one = text, *end; one; one = end ? end + 2 : NULL) {
+        end = strstr(one, "; ");
+        if (end)
+            *end = '\0';
+        carry_out(one);
+    }
+}
+
+/* From an indented line on: its lines' text. Returns the first line after them. */
+static size_t expect_lines(size_t i, size_t to, const struct variables *v)
+{
+    static char all[TEXT_MAX];
+    size_t n = 0;
+    at = &lines[i];
+    for (; i < to && lines[i].deeper; i++) {
+        substitute(v, lines[i].text, all + n, sizeof all - n - 1);
+        n += strlen(all + n);
+        all[n++] = '\n';
+        all[n] = '\0';
+    }
+    expect(all);
+    return i;
+}
+
+static void run_for_each(size_t from, size_t to, const struct variables *outer)
+{
+    char names[LINE_SIZE], items[LINE_SIZE], *save;
+    int first, last, length = 0;
+    const char *in = strstr(lines[from].text, " in ");
+    if (!in)
+        fail_here("for what?");
+    snprintf(names, sizeof names, "%.*s", (int)(in - lines[from].text - 4), lines[from].text + 4);
+    substitute(outer, in + 4, items, sizeof items);
+    if (sscanf(items, "%d..%d%n", &first, &last, &length) == 2 && !items[length]) {
+        for (int i = first; i <= last; i++) {
+            struct variables v = *outer;
+            char value[20];
+            snprintf(value, sizeof value, "%d", i);
+            bind(&v, names, value);
+            run(from + 1, to, &v);
+        }
+        return;
+    }
+    for (char *item = strtok_r(items, "|", &save); item; item = strtok_r(NULL, "|", &save)) {
+        struct variables v = *outer;
+        bind(&v, names, item);
+        run(from + 1, to, &v);
+    }
+}
+
+/* Where the "end" of a "for" is. */
+static size_t end_of(size_t from, size_t to)
+{
+    int depth = 0;
+    for (size_t i = from; i < to; i++) {
+        depth += strncmp(lines[i].text, "for ", 4) == 0;
+        depth -= strcmp(lines[i].text, "end") == 0;
+        if (depth == 0)
+            return i;
+    }
+    fail_here("it has no end");
+}
+
+static void run(size_t from, size_t to, const struct variables *v)
+{
+    for (size_t i = from; i < to;) {
+        at = &lines[i];
+        if (at->deeper) {
+            i = expect_lines(i, to, v);
+        } else if (strncmp(at->text, "for ", 4) == 0) {
+            size_t end = end_of(i, to);
+            run_for_each(i, end, v);
+            i = end + 1;
+        } else {
+            carry_out_all(v, at->text);
+            i++;
+        }
+    }
+}
+
+/* --- the file ------------------------------------------------------------- */
+
+static void carry_out_test(void **state)
+{
+    const struct part *part = *state;
+    s = script_connected();
+    run(part->from, part->to, &(struct variables){0});
+    script_free(s);
+    at = NULL;
+}
+
+/* A failure inside script.c does not know the line of the transcript. */
+static int say_where(void **state)
+{
+    (void)state;
+    if (at)
+        print_error("%s:%d: in \"%s\"\n", file, at->number, at->text);
+    at = NULL;
+    return 0;
+}
+
+static void give_up(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", file, what);
+    exit(2);
+}
+
+static void begin_part(char *text)
+{
+    bool is_test = strncmp(text, "test ", 5) == 0;
+    char *name = text + (is_test ? 5 : 6);
+    char *variables = name + strcspn(name, " ");
+    if (part_count > 0)
+        parts[part_count - 1].to = line_count;
+    if (part_count == sizeof parts / sizeof *parts)
+        give_up("too many tests");
+    if (*variables)
+        *variables++ = '\0';
+    parts[part_count++] =
+        (struct part){.name = name, .from = line_count, .variables = is_test ? NULL : variables};
+}
+
+static void add_line(int number, bool deeper, const char *text)
+{
+    if (line_count == LINES_MAX)
+        give_up("it is too long");
+    lines[line_count++] = (struct line){number, deeper, text};
+}
+
+static void read_file(void)
+{
+    FILE *in = fopen(file, "r");
+    char text[LINE_SIZE];
+    if (!in)
+        give_up("it can't be read");
+    for (int number = 1; fgets(text, sizeof text, in); number++) {
+        char *begin = text + strspn(text, " ");
+        text[strcspn(text, "\n")] = '\0';
+        if (!*begin || strncmp(begin, "# ", 2) == 0)
+            continue;
+        char *copy = strdup(begin);
+        if (!copy)
+            give_up("no memory");
+        char *body = strncmp(copy, "for ", 4) == 0 ? strstr(copy, ": ") : NULL;
+        if (body)
+            *body = '\0';
+        if (strncmp(text, "test ", 5) == 0 || strncmp(text, "steps ", 6) == 0)
+            begin_part(copy);
+        else
+            add_line(number, begin > text, copy);
+        if (body) {
+            add_line(number, false, body + 2);
+            add_line(number, false, "end");
+        }
+    }
+    fclose(in);
+    if (part_count > 0)
+        parts[part_count - 1].to = line_count;
+}
+
+int main(int argc, char **argv)
+{
+    static struct CMUnitTest tests[sizeof parts / sizeof *parts];
+    size_t count = 0;
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "transcript FILE [NAME]\n");
+        return 2;
+    }
+    file = argv[1];
+    read_file();
+    for (size_t i = 0; i < part_count; i++) {
+        if (!parts[i].variables && (argc == 2 || fnmatch(argv[2], parts[i].name, 0) == 0))
+            tests[count++] = (struct CMUnitTest){.name = parts[i].name,
+                                                 .test_func = carry_out_test,
+                                                 .teardown_func = say_where,
+                                                 .initial_state = &parts[i]};
+    }
+    if (count == 0)
+        give_up("it has no such test");
+    return _cmocka_run_group_tests(file, tests, count, NULL, NULL);
+}
