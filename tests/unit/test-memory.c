@@ -94,11 +94,35 @@ static void no_memory_for_the_root_s_watch_ends_the_lock_request(void **state)
     script_free(s);
 }
 
+/* Goal: who stays in an exhausted path is asked to let go, whatever its name is. Method: one that is longer than any of ours. */
+static void who_stays_may_have_a_long_name(void **state)
+{
+    char name[ZKL_PATH_MAX + 2 * ZKL_NODE_NAME_MAX];
+    const char *children[] = {name};
+    struct script *s = script_connected();
+    (void)state;
+    memset(name, 'x', sizeof name);
+    memcpy(name, "00000000000080008000000000000000", 32);
+    strcpy(name + sizeof name - 17, "-lock-0000000007");
+    script_lock(s, "/r");
+    script_created(s, 0x7ff00000);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_forget(s);
+    script_reply(s, ZKL_REQ_LIST_LOCK_PATH,
+                 (struct zkl_reply){.czxid = 50, .children = children, .child_count = 1});
+    assert_true(script_has(s, "  > set /r/00000000000080008000000000000000xxx"));
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_close(s);
+    script_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_name_is_watched),
         cmocka_unit_test(no_memory_for_a_long_name_ends_the_lock_request),
+        cmocka_unit_test(who_stays_may_have_a_long_name),
         cmocka_unit_test(no_memory_for_the_root_s_watch_ends_the_lock_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
