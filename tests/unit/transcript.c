@@ -19,6 +19,8 @@
 
 #include <zklock/zklock.h>
 
+#include "core/place.h"
+#include "core/unlisted_grant.h"
 #include "script.h"
 
 #include "../sim/kinds.h"
@@ -250,30 +252,15 @@ static bool owner_does(const struct command *c)
     else if (strcmp(name, "ask") == 0)
         ask(c);
     else if (strcmp(name, "withdraw") == 0)
-        script_withdraw(s, (int)number(c, 1));
+        script_withdraw(s, c->count > 1 ? (int)number(c, 1) : s->asked);
+    else if (strcmp(name, "end_path") == 0)
+        zkl_unlisted_end(&s->core, s->core.now, &script_path(s, keep(word(c, 1)))->unlisted);
     else
         return false;
     return true;
 }
 
 /* --- the link and the time ------------------------------------------------ */
-
-/* All that is awaited is answered with OK, or, of one kind, what is before the first other. */
-static void serve(enum zkl_request_kind of)
-{
-    enum zkl_request_kind next;
-    while (script_next(s, &next) && (of == ZKL_REQUEST_KINDS || next == of))
-        script_answer(s, next, ZKL_ANSWER_OK);
-}
-
-/* Every heartbeat is answered until then. */
-static void prove_until(int64_t ms)
-{
-    while (s->now_ms < ms) {
-        script_at(s, s->now_ms + 1);
-        serve(ZKL_REQ_CHECK_ALL);
-    }
-}
 
 static bool link_does(const struct command *c)
 {
@@ -295,8 +282,6 @@ static bool link_does(const struct command *c)
         script_at(s, s->now_ms + number(c, 1));
     else if (strcmp(name, "sleep_until") == 0)
         script_sleep_until(s, number(c, 1));
-    else if (strcmp(name, "prove_until") == 0)
-        prove_until(number(c, 1));
     else
         return false;
     return true;
@@ -330,6 +315,42 @@ static void reply(const struct command *c)
     script_reply(s, kind(c, 1), r);
 }
 
+/* Alone: all that is awaited is answered with OK; else, as "answer" is, what is of that kind and before any other. */
+static void serve(const struct command *c)
+{
+    enum zkl_request_kind next;
+    while (script_next(s, &next) && (c->count == 1 || next == kind(c, 1))) {
+        if (c->count == 1)
+            script_answer(s, next, ZKL_ANSWER_OK);
+        else
+            reply(c);
+    }
+}
+
+/* Every heartbeat is answered until then. */
+static void prove_until(int64_t ms)
+{
+    enum zkl_request_kind next;
+    while (s->now_ms < ms) {
+        script_at(s, s->now_ms + 1);
+        while (script_next(s, &next) && next == ZKL_REQ_CHECK_ALL)
+            script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
+    }
+}
+
+/* out KIND|any N: so many are awaited. */
+static void count_out(const struct command *c)
+{
+    bool any = strcmp(word(c, 1), "any") == 0;
+    enum zkl_request_kind next;
+    int64_t count = 0;
+    script_next(s, &next); /* which drops what is forgotten */
+    for (size_t i = 0; i < s->request_count; i++)
+        count += any || s->requests[i].kind == kind(c, 1);
+    if (count != number(c, 2))
+        fail_here("%lld are out", (long long)count);
+}
+
 static bool server_does(const struct command *c)
 {
     static const char *const ways[] = {"deleted", "other"};
@@ -349,7 +370,11 @@ static bool server_does(const struct command *c)
     else if (strcmp(name, "missing") == 0)
         script_missing(s, (size_t)number(c, 1));
     else if (strcmp(name, "serve") == 0)
-        serve(c->count > 1 ? kind(c, 1) : ZKL_REQUEST_KINDS);
+        serve(c);
+    else if (strcmp(name, "prove_until") == 0)
+        prove_until(number(c, 1));
+    else if (strcmp(name, "out") == 0)
+        count_out(c);
     else if (strcmp(name, "fired") == 0)
         script_fired(s, word(c, 1), (enum zkl_fired)index_of(ways, 2, word(c, 2)));
     else if (strcmp(name, "refuse") == 0) /* what sending such a request leads to; OK: it is sent */
@@ -449,11 +474,14 @@ static const struct field {
     CORE(share_from),
     CORE(unlisted_from),
     CORE(sent[ZKL_REQ_KEEPALIVE]),
+    CORE(session.born.boot_ns),
+    CORE(session.born.mono_ns),
     CORE(session.useless),
     CORE(session.waits),
     CORE(chroot_length),
     CORE(suspicions),
     CORE(opcodes[ZKL_OPCODE_CREATE2].unknown),
+    CORE(opcodes[ZKL_OPCODE_CONTAINER].unknown),
     CORE(group_commit.held),
     CORE(ephemeral_bytes),
     CORE(watch_bytes),
@@ -463,7 +491,10 @@ static const struct field {
     MACHINE(czxid),
     MACHINE(pred_is_by_number),
     MACHINE(lock_request.posted),
+    PATH(unlisted.last),
+    PATH(unlisted.live_count),
     PATH(unlisted.next_number),
+    PATH(unlisted.row),
 };
 
 /* [#N|/PATH] NAME VALUE: where it is, and which word is the value. */
@@ -522,6 +553,15 @@ static void check(const struct command *c)
         fail_here("it is %lld", (long long)value);
 }
 
+/* place N BEFORE [OWNER]: so many are before it, and whom it waits for. */
+static void expect_place(const struct command *c)
+{
+    struct zkl_queue_place place = zkl_queue_place_of(script_contender(s, (int)number(c, 1)));
+    assert_int_equal(place.before, number(c, 2));
+    if (c->count > 3)
+        assert_string_equal(place.owner, rest(c, 3));
+}
+
 /* --- commands ------------------------------------------------------------- */
 
 static bool test_does(const struct command *c)
@@ -552,6 +592,8 @@ static bool test_does(const struct command *c)
                          number(c, 1));
     } else if (strcmp(name, "unproved") == 0) {
         assert_int_equal(zkl_session_proved_until(&s->core.session), 0);
+    } else if (strcmp(name, "place") == 0) {
+        expect_place(c);
     } else if (strcmp(name, "lost") == 0) { /* how often it heard LOST */
         assert_int_equal(s->lost[number(c, 1) - 1], number(c, 2));
     } else {
