@@ -20,6 +20,7 @@
 #include <zklock/zklock.h>
 
 #include "core/place.h"
+#include "core/transaction.h"
 #include "core/unlisted_grant.h"
 #include "script.h"
 
@@ -153,6 +154,12 @@ static const char *value_of(const char *text, const char *key)
 
 /* --- the owner ------------------------------------------------------------ */
 
+/* A contender's number; "last": of who came last. */
+static int who(const struct command *c)
+{
+    return strcmp(word(c, 1), "last") == 0 ? (int)s->core.last_number : (int)number(c, 1);
+}
+
 /* The same text in memory that stays. */
 static const char *keep(const char *text)
 {
@@ -168,11 +175,12 @@ static const char *keep(const char *text)
 static void add_to_request(struct zkl_lock_request *r, const char *text)
 {
     const char *value = value_of(text, "lease");
+    static const char *const names[] = {"try",     "sync",     "behind_retained",
+                                        "watched", "unlisted", "retained",
+                                        "posted",  "views",    "together"};
     bool *const flags[] = {&r->try_only,  &r->try_sync, &r->try_behind_retained,
                            &r->watch_own, &r->unlisted, &r->retained,
-                           &r->posted};
-    static const char *const names[] = {"try",      "sync",     "behind_retained", "watched",
-                                        "unlisted", "retained", "posted"};
+                           &r->posted,    &r->views,    &r->together};
     if (value)
         r->lease_ns = number_in(value) * 1000000;
     else if (strcmp(text, "read") == 0)
@@ -183,12 +191,23 @@ static void add_to_request(struct zkl_lock_request *r, const char *text)
         *flags[index_of(names, sizeof names / sizeof *names, text)] = true;
 }
 
-static void lock(const struct command *c)
+/* lock PATH [try] ... */
+static void lock(const struct command *c, size_t from)
 {
     struct zkl_lock_request request = {.path = script_path(s, keep(word(c, 1)))};
-    for (size_t i = 2; i < c->count; i++)
+    for (size_t i = from; i < c->count; i++)
         add_to_request(&request, c->words[i]);
     script_acquire(s, request);
+}
+
+/* hold PATH NUMBER [try] ...: likewise, and it gets it by a list, uncontended. */
+static void hold(const struct command *c)
+{
+    char child[40];
+    lock(c, 3);
+    snprintf(child, sizeof child, "%d:%s", s->guids, word(c, 2));
+    script_created(s, (int32_t)number(c, 2));
+    script_listed(s, child);
 }
 
 /* ask KIND PATH [czxid=N] [version=N] [data=TEXT] [flag] [once] */
@@ -213,6 +232,15 @@ static void ask(const struct command *c)
     script_ask(s, query);
 }
 
+static void set_data(struct zkl_contender *c, size_t size)
+{
+    static char data[100 * 1024];
+    assert_true(size < sizeof data);
+    memset(data, 'x', size);
+    data[size] = '\0';
+    c->machine.lock_request.data = data;
+}
+
 /* The session ends, and whoever is there goes. */
 static void all_go(void)
 {
@@ -229,19 +257,24 @@ static bool owner_does(const struct command *c)
 {
     const char *name = c->words[0];
     if (strcmp(name, "lock") == 0)
-        lock(c);
+        lock(c, 2);
     else if (strcmp(name, "hold") == 0)
-        script_hold(s, keep(word(c, 1)), (int32_t)number(c, 2));
+        hold(c);
     else if (strcmp(name, "queue") == 0)
         script_queue(s, keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3));
     else if (strcmp(name, "wait") == 0)
         script_wait(s, keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3));
     else if (strcmp(name, "stop") == 0)
-        script_stop(s, (int)number(c, 1), code(word(c, 2)));
+        script_stop(s, who(c), code(word(c, 2)));
     else if (strcmp(name, "unlock") == 0)
-        script_unlock(s, (int)number(c, 1));
+        script_unlock(s, who(c));
     else if (strcmp(name, "abandon") == 0)
-        script_abandon(s, (int)number(c, 1));
+        script_abandon(s, who(c));
+    else if (strcmp(name, "data") == 0) /* of the node to be: so many bytes */
+        set_data(script_contender(s, (int)number(c, 1)), (size_t)number(c, 2));
+    else if (strcmp(name, "look_at") == 0) /* the path was read, and has this czxid */
+        zkl_transaction_look_at(&s->core, script_contender(s, (int)number(c, 1)),
+                                &(struct zkl_reply){.czxid = number(c, 2)});
     else if (strcmp(name, "renew") == 0)
         assert_true(zkl_core_renew(&s->core, s->core.now, script_contender(s, (int)number(c, 1)),
                                    number(c, 2) * 1000000));
@@ -303,6 +336,10 @@ static void reply(const struct command *c)
             r.czxid = number_in(value);
         else if ((value = value_of(text, "version")))
             r.version = (int32_t)number_in(value);
+        else if ((value = value_of(text, "cversion")))
+            r.cversion = (int32_t)number_in(value);
+        else if ((value = value_of(text, "pzxid")))
+            r.pzxid = number_in(value);
         else if ((value = value_of(text, "number")))
             r.number = (int)number_in(value);
         else if ((r.name = value_of(text, "name")))
@@ -351,6 +388,41 @@ static void count_out(const struct command *c)
         fail_here("%lld are out", (long long)count);
 }
 
+/* made DELETES N...: the answer to a transaction of so many deletes and then the creates of these contenders, each the
+ * next at its path. */
+static void made(const struct command *c)
+{
+    static char names[WORDS_MAX][ZKL_NODE_NAME_MAX + 12];
+    const char *children[WORDS_MAX];
+    size_t deletes = (size_t)number(c, 1), count = deletes + c->count - 2;
+    for (size_t i = 0; i < count; i++) {
+        names[i][0] = '\0';
+        children[i] = names[i];
+        if (i < deletes)
+            continue;
+        const struct zkl_contender_machine *m =
+            &script_contender(s, (int)number(c, 2 + i - deletes))->machine;
+        zkl_name_prefix(&m->lock_request.naming, m->guid, names[i]);
+        sprintf(names[i] + strlen(names[i]), "%010d", m->lock_request.path->unlisted.next_number);
+    }
+    script_reply(s, ZKL_REQ_CREATE_ALL,
+                 (struct zkl_reply){.children = children, .child_count = count});
+}
+
+/* first KIND PATH: that request is answered before the others of its kind. */
+static void put_first(const struct command *c)
+{
+    size_t i = 0;
+    while (i < s->request_count &&
+           (s->requests[i].kind != kind(c, 1) || strcmp(s->requests[i].path, word(c, 2)) != 0))
+        i++;
+    if (i == s->request_count)
+        fail_here("there is none");
+    struct script_request request = s->requests[i];
+    memmove(&s->requests[1], &s->requests[0], i * sizeof request);
+    s->requests[0] = request;
+}
+
 static bool server_does(const struct command *c)
 {
     static const char *const ways[] = {"deleted", "other"};
@@ -369,6 +441,10 @@ static bool server_does(const struct command *c)
         script_statted(s, number(c, 1), number(c, 2));
     else if (strcmp(name, "missing") == 0)
         script_missing(s, (size_t)number(c, 1));
+    else if (strcmp(name, "made") == 0)
+        made(c);
+    else if (strcmp(name, "first") == 0)
+        put_first(c);
     else if (strcmp(name, "serve") == 0)
         serve(c);
     else if (strcmp(name, "prove_until") == 0)
@@ -482,18 +558,33 @@ static const struct field {
     CORE(suspicions),
     CORE(opcodes[ZKL_OPCODE_CREATE2].unknown),
     CORE(opcodes[ZKL_OPCODE_CONTAINER].unknown),
+    CORE(group_commit.credit),
+    CORE(group_commit.from),
     CORE(group_commit.held),
+    CORE(opcodes[ZKL_OPCODE_MULTI].unknown),
     CORE(ephemeral_bytes),
     CORE(watch_bytes),
     CORE(watch_bytes_max),
     CORE(watch_count),
+    CONTENDER(delete_sent),
     CONTENDER(heir),
+    CONTENDER(transaction),
+    MACHINE(contended),
+    MACHINE(revoked),
+    MACHINE(suspect),
     MACHINE(czxid),
     MACHINE(pred_is_by_number),
     MACHINE(lock_request.posted),
     PATH(unlisted.last),
     PATH(unlisted.live_count),
     PATH(unlisted.next_number),
+    PATH(unlisted.streak),
+    PATH(view.calm),
+    PATH(view.cversion),
+    PATH(view.czxid),
+    PATH(view.link),
+    PATH(view.own),
+    PATH(view.singly_until_mono_ns),
     PATH(unlisted.row),
 };
 
