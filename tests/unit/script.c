@@ -13,7 +13,6 @@
 #define MS INT64_C(1000000)
 #define HOUR_NS (3600000 * MS)
 #define BOOT_AHEAD_MS 5000000
-#define NAME_MAX_ 160
 
 static struct script the_script;
 
@@ -96,7 +95,7 @@ static struct script *script_of(struct zkl_port *port)
 
 static void record_checks(const struct zkl_request *r, char *out, size_t size)
 {
-    char names[3][NAME_MAX_] = {"", "", ""}, more[NAME_MAX_] = "";
+    char names[3][SCRIPT_NAME_MAX] = {"", "", ""}, more[SCRIPT_NAME_MAX] = "";
     for (size_t i = 0; i < r->check_count && i < 3; i++)
         short_names(r->checks[i], names[i], sizeof names[i]);
     if (r->check_count > 3)
@@ -204,7 +203,7 @@ static void port_notification(struct zkl_port *port, struct zkl_contender *c,
 {
     struct script *s = script_of(port);
     int number = (int)c->number, index = (int)(c - s->contenders);
-    char detail[NAME_MAX_] = "";
+    char detail[SCRIPT_NAME_MAX] = "";
     assert_true(s->live[index]);
     if (news->detail)
         short_names(news->detail, detail, sizeof detail);
@@ -234,7 +233,7 @@ static void port_session(struct zkl_port *port, unsigned actions)
     static const char *const names[] = {"link up",    "link down",  "expired",     "replace handle",
                                         "open probe", "drop probe", "adopt probe", "failed",
                                         "closed",     "hello",      "drop handle", "leave server"};
-    char text[NAME_MAX_] = "";
+    char text[SCRIPT_NAME_MAX] = "";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (actions & (1u << i))
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", text[0] ? ", " : "",
@@ -575,7 +574,7 @@ void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply
 
 static void created(struct script *s, int32_t number, int64_t czxid)
 {
-    char name[NAME_MAX_];
+    char name[SCRIPT_NAME_MAX];
     size_t index = oldest(s, ZKL_REQ_CREATE);
     snprintf(name, sizeof name, "%s%010d", strrchr(s->requests[index].path, '/') + 1, number);
     reply_to(s, index, &(struct zkl_reply){.name = name, .czxid = czxid});
@@ -591,17 +590,18 @@ void script_created_plain(struct script *s, int32_t number)
     created(s, number, 0);
 }
 
-static const char *child_name(const char *word, char *out)
+const char *script_child(const char *word, char *out)
 {
     unsigned char bytes[16];
     char guid[ZKL_GUID_LEN + 1], prefix[ZKL_NODE_NAME_MAX + 1];
     const char *colon = strchr(word, ':');
     if (!colon) {
-        snprintf(out, NAME_MAX_, "%s", word);
+        snprintf(out, SCRIPT_NAME_MAX, "%s", word);
         return out;
     }
     bool marked = *word > '9';
     struct zkl_naming naming = {.role = *word == 'w'                   ? ZKL_ROLE_WRITE
+                                        : *word == 'p'                 ? ZKL_ROLE_PERMIT
                                         : *word == 's' || *word == 'S' ? ZKL_ROLE_READ
                                                                        : ZKL_ROLE_LOCK};
     memset(bytes, atoi(word + marked), sizeof bytes);
@@ -609,19 +609,19 @@ static const char *child_name(const char *word, char *out)
     if (*word == 'r' || *word == 'S')
         zkl_guid_mark_retained(guid);
     zkl_name_prefix(&naming, guid, prefix);
-    snprintf(out, NAME_MAX_, "%s%010d", prefix, atoi(colon + 1));
+    snprintf(out, SCRIPT_NAME_MAX, "%s%010d", prefix, atoi(colon + 1));
     return out;
 }
 
 static void reply_children(struct script *s, enum zkl_request_kind kind, int64_t czxid,
                            const char *children)
 {
-    static char words[4096], names[64][NAME_MAX_];
+    static char words[4096], names[64][SCRIPT_NAME_MAX];
     const char *list[64];
     size_t count = 0;
     snprintf(words, sizeof words, "%s", children);
     for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
-        list[count] = child_name(word, names[count]);
+        list[count] = script_child(word, names[count]);
         count++;
     }
     reply_to(s, oldest(s, kind),

@@ -29,6 +29,7 @@
 #define SCRIPT_CONTENDERS 300
 #define SCRIPT_PATHS 100
 #define SCRIPT_QUERIES 24
+#define SCRIPT_NAME_MAX 160
 
 struct script_request {
     uint64_t id, watch_id;
@@ -123,9 +124,11 @@ void script_created(struct script *s, int32_t number);
 /* No answer says that. */
 void script_created_plain(struct script *s, int32_t number);
 /* Children as words: "1:7 r2:8 note" is the node 7 of the first GUID, the node 8 of the second,
- * which may stay without a holder, and a stranger's; "s3:9 S4:10 w5:11" are a reader's, one that
- * may stay, and a writer's. */
+ * which may stay without a holder, and a stranger's; "s3:9 S4:10 w5:11 p6:12" are a reader's, one
+ * that may stay, a writer's, and a permit's. */
 void script_listed(struct script *s, const char *children);
+/* One of them, in out, which has SCRIPT_NAME_MAX bytes. */
+const char *script_child(const char *word, char *out);
 void script_lock_path_listed(struct script *s, int64_t czxid, const char *children);
 void script_statted(struct script *s, int64_t session, int64_t czxid);
 /* A heartbeat found this one of its nodes missing. */

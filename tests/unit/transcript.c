@@ -19,9 +19,11 @@
 
 #include <zklock/zklock.h>
 
+#include "core/bundle.h"
 #include "core/place.h"
 #include "core/transaction.h"
 #include "core/unlisted_grant.h"
+#include "core/watch.h"
 #include "script.h"
 
 #include "../sim/kinds.h"
@@ -293,6 +295,123 @@ static bool owner_does(const struct command *c)
     return true;
 }
 
+/* --- several at once ------------------------------------------------------ */
+
+static struct zkl_bundle bundle;
+static struct zkl_semaphore_view view;
+static char said[100]; /* to the owner of the bundle */
+static bool is_given_back;
+
+/* Its memory may be the owner's again, who uses it for something else at once. */
+static void told(struct zkl_bundle *b, const struct zkl_notification *news)
+{
+    const char *const what[] = {"granted", "failed", "", "", "ended"};
+    snprintf(said + strlen(said), sizeof said - strlen(said), "%s %d %d;", what[news->type],
+             news->code, news->number);
+    if (is_given_back && news->type == ZKL_NOTIFY_ENDED) {
+        assert_false(b->due.listed);
+        *b = (struct zkl_bundle){.state = ZKL_BUNDLE_TAKING, .count = 1};
+    }
+}
+
+/* take COUNT NUMBER [try] [lease=MS] [given_back]: so many permits at /s, by that number; #1 is the gate. */
+static void take(const struct command *c)
+{
+    static struct zkl_bundle_member members[8];
+    size_t count = (size_t)number(c, 1);
+    struct zkl_lock_request permit = {.path = script_path(s, "/s/leases"),
+                                      .data = "us",
+                                      .naming.role = ZKL_ROLE_PERMIT,
+                                      .quota.view = &view};
+    view = (struct zkl_semaphore_view){.permits = (int)number(c, 2)};
+    bundle =
+        (struct zkl_bundle){.members = members, .count = 1 + count, .gated = true, .told = told};
+    said[0] = '\0';
+    is_given_back = false;
+    for (size_t i = 3; i < c->count; i++) {
+        if (value_of(c->words[i], "lease"))
+            bundle.lease_ns = number_in(value_of(c->words[i], "lease")) * 1000000;
+        else if (strcmp(c->words[i], "given_back") == 0)
+            is_given_back = true;
+        else
+            add_to_request(&permit, c->words[i]);
+    }
+    for (size_t i = 0; i <= count; i++) {
+        members[i] =
+            (struct zkl_bundle_member){.contender = &s->contenders[i], .lock_request = permit};
+        s->live[i] = true;
+    }
+    members[0].lock_request =
+        (struct zkl_lock_request){.path = script_path(s, "/s/locks"), .data = "us"};
+    zkl_bundle_acquire(&s->core, s->core.now, &bundle);
+}
+
+/* bundle STATE [CODE] */
+static void expect_bundle(const struct command *c)
+{
+    assert_string_equal(zkl_bundle_state_name(bundle.state), word(c, 1));
+    if (c->count > 2)
+        assert_int_equal(bundle.code, code(c->words[2]));
+}
+
+/* group COUNT [mixed] [lease=MS] [views] ...: so many mutexes at /a, /b and so on; mixed: the second is a named lock
+ * at the first one's path. */
+static void take_group(const struct command *c)
+{
+    static struct zkl_bundle_member members[3];
+    static const char *const paths[] = {"/a", "/b", "/c"};
+    size_t count = (size_t)number(c, 1), before = (size_t)s->core.last_number;
+    bool is_mixed = strcmp(c->count > 2 ? c->words[2] : "", "mixed") == 0;
+    assert_true(count <= 3);
+    bundle = (struct zkl_bundle){.members = members, .count = count};
+    for (size_t i = 0; i < count; i++) {
+        struct zkl_lock_request *r = &members[i].lock_request;
+        *r = (struct zkl_lock_request){.path = script_path(s, paths[i]), .data = "us"};
+        for (size_t j = is_mixed ? 3 : 2; j < c->count; j++)
+            add_to_request(r, c->words[j]);
+        bundle.lease_ns = r->lease_ns;
+        r->lease_ns = 0;
+        if (is_mixed && i == 1) {
+            r->path = script_path(s, paths[0]);
+            r->naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};
+            r->unlisted = false;
+        }
+        members[i].contender = &s->contenders[before + i];
+        s->live[before + i] = true;
+    }
+    zkl_bundle_acquire(&s->core, s->core.now, &bundle);
+}
+
+static void release_group(void)
+{
+    struct zkl_contender *all[3];
+    for (size_t i = 0; i < bundle.count; i++)
+        all[i] = bundle.members[i].contender;
+    zkl_bundle_release(&s->core, s->core.now, all, bundle.count);
+}
+
+static bool bundle_does(const struct command *c)
+{
+    const char *name = c->words[0];
+    if (strcmp(name, "take") == 0)
+        take(c);
+    else if (strcmp(name, "group") == 0)
+        take_group(c);
+    else if (strcmp(name, "unlock_all") == 0)
+        release_group();
+    else if (strcmp(name, "stop_all") == 0)
+        zkl_bundle_stop(&s->core, s->core.now, &bundle, code(word(c, 1)));
+    else if (strcmp(name, "said") == 0)
+        assert_string_equal(said, rest(c, 1));
+    else if (strcmp(name, "ahead") == 0) /* a list that is out will show the zxid of its create */
+        assert_true(script_contender(s, (int)number(c, 1))->transaction->ahead);
+    else if (strcmp(name, "bundle") == 0)
+        expect_bundle(c);
+    else
+        return false;
+    return true;
+}
+
 /* --- the link and the time ------------------------------------------------ */
 
 static bool link_does(const struct command *c)
@@ -322,6 +441,20 @@ static bool link_does(const struct command *c)
 
 /* --- the server ----------------------------------------------------------- */
 
+/* Into a reply: names with commas, as for "listed", or #1: that contender's node. */
+static void add_children(struct zkl_reply *r, const char *text)
+{
+    static char copy[LINE_SIZE], names[8][SCRIPT_NAME_MAX];
+    static const char *list[8];
+    snprintf(copy, sizeof copy, "%s", text);
+    r->children = list;
+    for (char *one = strtok(copy, ","); one && r->child_count < 8; one = strtok(NULL, ",")) {
+        list[r->child_count] = *one == '#' ? script_contender(s, atoi(one + 1))->machine.node
+                                           : script_child(one, names[r->child_count]);
+        r->child_count++;
+    }
+}
+
 /* answer KIND ANSWER [check=N] [session=N] [czxid=N] [version=N] [number=N] [name=TEXT] [data=TEXT] */
 static void reply(const struct command *c)
 {
@@ -342,11 +475,14 @@ static void reply(const struct command *c)
             r.pzxid = number_in(value);
         else if ((value = value_of(text, "number")))
             r.number = (int)number_in(value);
-        else if ((r.name = value_of(text, "name")))
-            continue;
-        else if ((r.data = value_of(text, "data")))
-            r.data_size = strlen(r.data);
-        else
+        else if ((value = value_of(text, "name")))
+            r.name = value;
+        else if ((value = value_of(text, "children")))
+            add_children(&r, value);
+        else if ((value = value_of(text, "data"))) {
+            r.data = value;
+            r.data_size = strlen(value);
+        } else
             fail_here("what is an answer's %s?", text);
     }
     script_reply(s, kind(c, 1), r);
@@ -388,8 +524,8 @@ static void count_out(const struct command *c)
         fail_here("%lld are out", (long long)count);
 }
 
-/* made DELETES N...: the answer to a transaction of so many deletes and then the creates of these contenders, each the
- * next at its path. */
+/* made DELETES N[:SEQUENCE] ...: the answer to a transaction of so many deletes and then the creates of these
+ * contenders, each with this number, or the next at its path. */
 static void made(const struct command *c)
 {
     static char names[WORDS_MAX][ZKL_NODE_NAME_MAX + 12];
@@ -400,10 +536,11 @@ static void made(const struct command *c)
         children[i] = names[i];
         if (i < deletes)
             continue;
-        const struct zkl_contender_machine *m =
-            &script_contender(s, (int)number(c, 2 + i - deletes))->machine;
+        const char *one = word(c, 2 + i - deletes), *colon = strchr(one, ':');
+        const struct zkl_contender_machine *m = &script_contender(s, atoi(one))->machine;
         zkl_name_prefix(&m->lock_request.naming, m->guid, names[i]);
-        sprintf(names[i] + strlen(names[i]), "%010d", m->lock_request.path->unlisted.next_number);
+        sprintf(names[i] + strlen(names[i]), "%010d",
+                colon ? atoi(colon + 1) : m->lock_request.path->unlisted.next_number);
     }
     script_reply(s, ZKL_REQ_CREATE_ALL,
                  (struct zkl_reply){.children = children, .child_count = count});
@@ -426,6 +563,8 @@ static void put_first(const struct command *c)
 static bool server_does(const struct command *c)
 {
     static const char *const ways[] = {"deleted", "other"};
+    static const char *const subs[ZKL_SUBS] = {
+        [ZKL_SUB_LOCK_PATH] = "children", [ZKL_SUB_LIMIT] = "number"};
     const char *name = c->words[0];
     if (strcmp(name, "answer") == 0)
         reply(c);
@@ -453,6 +592,12 @@ static bool server_does(const struct command *c)
         count_out(c);
     else if (strcmp(name, "fired") == 0)
         script_fired(s, word(c, 1), (enum zkl_fired)index_of(ways, 2, word(c, 2)));
+    else if (strcmp(name, "fired_for") == 0) /* the watch that this contender has for that */
+        zkl_core_fired(&s->core, s->core.now,
+                       script_contender(s, (int)number(c, 1))
+                           ->subs[index_of(subs, ZKL_SUBS, word(c, 2))]
+                           .watch->id,
+                       ZKL_FIRED_OTHER);
     else if (strcmp(name, "refuse") == 0) /* what sending such a request leads to; OK: it is sent */
         s->refuse[kind(c, 1)] = answer(c, 2);
     else
@@ -532,6 +677,7 @@ static const struct field {
 #define CORE(name) FIELD('s', struct script, core., name)
 #define MACHINE(name) FIELD('#', struct zkl_contender, machine., name)
 #define CONTENDER(name) FIELD('#', struct zkl_contender, , name)
+#define VIEW(name) FIELD('v', struct zkl_semaphore_view, , name)
 #define PATH(name) FIELD('/', struct zkl_path, , name)
     SCRIPT(keepalives),
     SCRIPT(quiet),
@@ -573,8 +719,15 @@ static const struct field {
     MACHINE(revoked),
     MACHINE(suspect),
     MACHINE(czxid),
+    MACHINE(lease_end_boot),
+    MACHINE(limit.out),
+    MACHINE(list_out),
+    MACHINE(limit.permits),
+    MACHINE(on_server),
     MACHINE(pred_is_by_number),
     MACHINE(lock_request.posted),
+    VIEW(agreed),
+    VIEW(permits),
     PATH(unlisted.last),
     PATH(unlisted.live_count),
     PATH(unlisted.next_number),
@@ -600,8 +753,9 @@ static const struct field *field(const struct command *c, void **place, size_t *
         base = (char *)script_path(s, keep(c->words[1]));
     *value = is_own ? 2 : 3;
     for (const struct field *f = fields; f < fields + sizeof fields / sizeof *fields; f++) {
-        *place = base + f->offset;
-        if (f->of == (is_own ? 's' : of) && strcmp(f->name, word(c, *value - 1)) == 0)
+        *place = (f->of == 'v' ? (char *)&view : base) + f->offset;
+        if ((is_own ? strchr("sv", f->of) != NULL : f->of == of) &&
+            strcmp(f->name, word(c, *value - 1)) == 0)
             return f;
     }
     fail_here("what is %s?", c->words[*value - 1]);
@@ -644,12 +798,14 @@ static void check(const struct command *c)
         fail_here("it is %lld", (long long)value);
 }
 
-/* place N BEFORE [OWNER]: so many are before it, and whom it waits for. */
+/* place N BEFORE [OWNER]: so many are before it, and whom it waits for; "-": it waits for none of them in particular. */
 static void expect_place(const struct command *c)
 {
     struct zkl_queue_place place = zkl_queue_place_of(script_contender(s, (int)number(c, 1)));
     assert_int_equal(place.before, number(c, 2));
-    if (c->count > 3)
+    if (strcmp(rest(c, 3), "-") == 0)
+        assert_null(place.predecessor);
+    else if (c->count > 3)
         assert_string_equal(place.owner, rest(c, 3));
 }
 
@@ -747,7 +903,7 @@ static void carry_out(char *text)
     }
     if (c.count == 0)
         fail_here("an empty command");
-    if (owner_does(&c) || link_does(&c) || server_does(&c) || test_does(&c))
+    if (owner_does(&c) || bundle_does(&c) || link_does(&c) || server_does(&c) || test_does(&c))
         return;
     for (size_t i = 0; i < part_count; i++) {
         struct variables v = {0};
