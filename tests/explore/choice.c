@@ -63,7 +63,7 @@ static void add_ends(struct list *l)
         if (owner_may_unlock(&w->owners[i]))
             add(l, ACT_UNLOCK, name_of(w->owners[i].client), i);
     }
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         if (client_may_be_freed(&w->clients[i]))
             add(l, ACT_FREE, i, 0);
     }
@@ -106,7 +106,7 @@ static void add_link(struct list *l, struct client *c)
 
 bool world_is_quiet(const struct world *w)
 {
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         if (client_is_served(&w->clients[i]) && !w->clients[i].muted)
             return false;
     }
@@ -122,7 +122,7 @@ static void add_until(struct list *l, const struct client *c)
     if (!away || c->sessions > 1) /* at most two sessions each */
         return;
     if (fake_alive(&w->fake, c->core.session.id)) {
-        if (now_of(w).boot_ns < zkl_session_window_end(&c->core.session))
+        if (time_of(w).boot_ns < zkl_session_window_end(&c->core.session))
             add(l, ACT_UNTIL, i, UNTIL_WINDOW_ENDS);
         add(l, ACT_UNTIL, i, UNTIL_EXPIRED);
         if (touches_of(l->w, c->core.session.id)->close_ms == 0)
@@ -144,7 +144,7 @@ static void add_time(struct list *l)
         if (time_may_be_late(w, next_ms))
             add(l, ACT_TIME, 0, wanted ? 1 : 3);
     }
-    for (int i = 0; i < w->bounds->clients; i++)
+    for (int i = 0; i < w->client_count; i++)
         add_until(l, &w->clients[i]);
 }
 
@@ -159,7 +159,7 @@ static void add_fault(struct list *l, enum fault fault, int whom)
 static void add_faults(struct list *l)
 {
     struct world *w = l->w;
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         struct client *c = &w->clients[i];
         if (c->dead)
             continue;
@@ -207,8 +207,8 @@ size_t choices_of(struct world *w, struct choice *list)
     struct list l = {.w = w, .list = list};
     if (check_done(w))
         return 0;
-    for (int i = 0; i < w->bounds->clients; i++) {
-        struct client *c = &w->clients[(w->last + i) % w->bounds->clients];
+    for (int i = 0; i < w->client_count; i++) {
+        struct client *c = &w->clients[(w->last + i) % w->client_count];
         if (c->dead)
             continue;
         add_owners(&l, c);
@@ -226,7 +226,7 @@ size_t choices_of(struct world *w, struct choice *list)
 /* Whatever is under way is done, in one order; nobody begins anything. */
 static void serve_all(struct world *w)
 {
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         struct client *c = &w->clients[i];
         while (client_is_served(c) && !c->muted) {
             client_serve(c);
@@ -242,7 +242,7 @@ static bool is_reached(const struct client *c, int64_t session, int64_t timer_ns
     const struct world *w = c->world;
     switch (until) {
     case UNTIL_WINDOW_ENDS:
-        return now_of(w).boot_ns >= zkl_session_window_end(&c->core.session);
+        return time_of(w).boot_ns >= zkl_session_window_end(&c->core.session);
     case UNTIL_GIVEN_UP:
         return touches_of(c->world, session)->close_ms != 0 || !fake_alive(&w->fake, session);
     case UNTIL_EXPIRED:
@@ -251,7 +251,7 @@ static bool is_reached(const struct client *c, int64_t session, int64_t timer_ns
     case UNTILS:
         break;
     }
-    return now_of(w).mono_ns >= timer_ns || c->core.session.timer_mono_ns != timer_ns;
+    return time_of(w).mono_ns >= timer_ns || c->core.session.timer_mono_ns != timer_ns;
 }
 
 static void wait_until(struct world *w, struct client *c, enum until until)
@@ -287,7 +287,7 @@ static void make_anew(struct world *w)
 
 static void take_fault(struct world *w, enum fault fault, int whom)
 {
-    struct client *c = &w->clients[whom < w->bounds->clients ? whom : 0];
+    struct client *c = &w->clients[whom < w->client_count ? whom : 0];
     struct owner *o = &w->owners[whom < OWNERS ? whom : 0];
     struct fake_node *node = &w->fake.nodes[(size_t)whom < w->fake.node_count ? whom : 0];
     switch (fault) {
@@ -347,7 +347,7 @@ static void take_fault(struct world *w, enum fault fault, int whom)
 
 static void take(struct world *w, struct choice choice)
 {
-    struct client *c = &w->clients[choice.client < w->bounds->clients ? choice.client : 0];
+    struct client *c = &w->clients[choice.client < w->client_count ? choice.client : 0];
     switch ((enum act)choice.act) {
     case ACT_START:
         owner_start(&w->owners[choice.what]);
@@ -504,7 +504,7 @@ static bool calm_client(struct world *w, struct client *c)
 bool calm_step(struct world *w)
 {
     bool busy = false;
-    for (int i = 0; i < w->bounds->clients && !busy; i++) {
+    for (int i = 0; i < w->client_count && !busy; i++) {
         struct client *c = &w->clients[i];
         busy = !c->dead && calm_client(w, c);
     }

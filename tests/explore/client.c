@@ -34,7 +34,12 @@ static int64_t boot_of(int64_t ms)
     return (ms + BOOT_AHEAD_MS) * MS;
 }
 
-struct zkl_time now_of(const struct world *w)
+struct zkl_time now_of(const struct client *c)
+{
+    return time_of(c->world);
+}
+
+struct zkl_time time_of(const struct world *w)
 {
     return (struct zkl_time){w->fake.now_ms * MS, boot_of(w->fake.now_ms)};
 }
@@ -226,7 +231,7 @@ static void tell_link(struct client *c, struct fake_handle *h, int type)
     static const enum zkl_session_event_type types[] = {
         [FAKE_UP] = ZKL_SE_UP, [FAKE_DOWN] = ZKL_SE_DOWN, [FAKE_EXPIRED] = ZKL_SE_EXPIRED};
     struct zkl_session_event event = {.type = types[type],
-                                      .now = now_of(c->world),
+                                      .now = now_of(c),
                                       .session = h->session,
                                       .timeout_ms = h->timeout_ms,
                                       .opened_boot_ns = boot_of(h->opened_ms),
@@ -254,11 +259,11 @@ static bool tell(struct client *c, struct fake_handle *h)
     if (message->type == FAKE_REPLY && h == c->current) {
         say("  %d < (%llu) %d %s", name_of(c), (unsigned long long)message->reply.id,
             message->reply.answer, message->reply.name ? message->reply.name : "");
-        zkl_core_reply(&c->core, now_of(c->world), &message->reply);
+        zkl_core_reply(&c->core, now_of(c), &message->reply);
     } else if (message->type == FAKE_FIRED && h == c->current) {
         say("  %d < fired %s", name_of(c), message->path);
         for (size_t i = 0; i < message->id_count; i++)
-            zkl_core_fired(&c->core, now_of(c->world), message->ids[i], message->fired);
+            zkl_core_fired(&c->core, now_of(c), message->ids[i], message->fired);
     } else if (message->type != FAKE_REPLY && message->type != FAKE_FIRED) {
         tell_link(c, h, (int)message->type);
     }
@@ -268,7 +273,7 @@ static bool tell(struct client *c, struct fake_handle *h)
 
 bool client_timer_is_due(const struct client *c)
 {
-    struct zkl_time now = now_of(c->world);
+    struct zkl_time now = now_of(c);
     return !c->dead && zkl_core_next_timeout(&c->core, now) <= now.mono_ns;
 }
 
@@ -286,7 +291,7 @@ void client_hear(struct client *c)
 void client_timer(struct client *c)
 {
     c->starved = false;
-    zkl_core_timer(&c->core, now_of(c->world));
+    zkl_core_timer(&c->core, now_of(c));
 }
 
 /* --- links ---------------------------------------------------------------- */
@@ -323,7 +328,7 @@ bool client_is_served(const struct client *c)
 /* Every server applies what was done, except those that are behind, or alone. */
 static void spread(struct world *w)
 {
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         struct client *c = &w->clients[i];
         if (client_is_linked(c) && !c->behind && c->current->view < w->fake.zxid)
             fake_catch_up(c->current, w->fake.zxid);
@@ -383,7 +388,7 @@ void client_connect_probe(struct client *c)
 
 void client_kill(struct client *c)
 {
-    struct zkl_time now = now_of(c->world);
+    struct zkl_time now = now_of(c);
     drop_handle(c, &c->current, fake_kill);
     drop_handle(c, &c->probe, fake_kill);
     c->dead = true; /* what follows only frees its memory */
@@ -458,7 +463,7 @@ void world_settle(struct world *w)
     for (bool busy = true; busy; rounds++) {
         busy = false;
         must(rounds < SETTLES_MAX);
-        for (int i = 0; i < w->bounds->clients; i++)
+        for (int i = 0; i < w->client_count; i++)
             busy |= settle_client(&w->clients[i]);
         owners_run(w);
     }
@@ -475,7 +480,7 @@ static int64_t first_of(int64_t a, int64_t b)
 static int64_t told_next_ms(const struct client *c)
 {
     const struct zkl_proof *proof = &c->core.session.proof;
-    int64_t next = INT64_MAX, now = now_of(c->world).boot_ns;
+    int64_t next = INT64_MAX, now = now_of(c).boot_ns;
     for (unsigned i = 0; i < proof->count; i++) {
         int64_t at = proof->answered[(proof->first + i) % ZKL_ANSWERED_MAX].at_boot +
                      (ROUND_MS + 2 * LATE_MS) * MS;
@@ -488,11 +493,11 @@ static int64_t told_next_ms(const struct client *c)
 int64_t time_next_ms(const struct world *w)
 {
     int64_t next = INT64_MAX, now_ms = w->fake.now_ms;
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         const struct client *c = &w->clients[i];
         if (c->dead)
             continue;
-        int64_t timer = zkl_core_next_timeout(&c->core, now_of(w));
+        int64_t timer = zkl_core_next_timeout(&c->core, time_of(w));
         if (timer != INT64_MAX && timer > now_ms * MS)
             next = first_of(next, (timer + MS - 1) / MS);
         if (c->starved)
@@ -514,7 +519,7 @@ bool time_may_be_late(const struct world *w, int64_t ms)
     for (int i = 0; i < w->touches_count; i++) {
         const struct touches *t = &w->touches[i];
         bool due = fake_alive(&w->fake, t->session) && t->close_ms == 0 && expiry_ms(t) <= ms;
-        for (int j = 0; due && j < w->bounds->clients; j++) {
+        for (int j = 0; due && j < w->client_count; j++) {
             const struct client *c = &w->clients[j];
             if (!c->dead && c->current && c->current->session == t->session)
                 return true;
@@ -545,7 +550,7 @@ void time_pass(struct world *w, int64_t ms, bool late)
 {
     must(ms > w->fake.now_ms);
     w->fake.now_ms = ms;
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         struct client *c = &w->clients[i];
         bool silent = c->muted && ms >= c->muted_ms + SILENCE_MS;
         bool alone = client_is_linked(c) && c->current->isolated && ms >= c->alone_ms + TIMEOUT_MS;
@@ -605,6 +610,7 @@ void world_begin(const struct bounds *bounds)
     struct world *w = world = calloc(1, sizeof *w);
     *w = (struct world){.prng = {.plain = true},
                         .bounds = bounds,
+                        .client_count = bounds->clients,
                         .faults = bounds->faults,
                         .delays = bounds->delays,
                         .waits = bounds->waits};

@@ -146,10 +146,10 @@ static int64_t past_ns(int64_t at, int64_t now)
     return at == 0 ? INT64_MAX : at - now < -OLD ? -OLD : at - now;
 }
 
-#define due_boot(at) raw(due_ns(at, now_of(d.w).boot_ns))
-#define due_mono(at) raw(due_ns(at, now_of(d.w).mono_ns))
-#define boot(at) raw(past_ns(at, now_of(d.w).boot_ns))
-#define mono(at) raw(past_ns(at, now_of(d.w).mono_ns))
+#define due_boot(at) raw(due_ns(at, time_of(d.w).boot_ns))
+#define due_mono(at) raw(due_ns(at, time_of(d.w).mono_ns))
+#define boot(at) raw(past_ns(at, time_of(d.w).boot_ns))
+#define mono(at) raw(past_ns(at, time_of(d.w).mono_ns))
 #define ms(at) raw(past_ns((at)*MS, d.w->fake.now_ms *MS))
 
 /* --- parts of a core ------------------------------------------------------ */
@@ -389,7 +389,7 @@ static void session_machine(const struct zkl_session *s)
 
 static void times(const struct zkl_core *core)
 {
-    struct zkl_time now = now_of(d.w);
+    struct zkl_time now = time_of(d.w);
     due_boot(core->lease_boot);
     due_mono(core->heartbeat_hold_off);
     if (core->counts[ZKL_COUNT_UNCHECKED] > 0)
@@ -804,7 +804,7 @@ static void collect(const struct world *w)
     raw(w->calm | w->denied << 1 | w->raised << 2);
     ensemble(&w->fake);
     touches(w);
-    for (int i = 0; i < w->bounds->clients; i++)
+    for (int i = 0; i < w->client_count; i++)
         client(&w->clients[i]);
     for (int i = 0; i < w->place_count; i++)
         place(&w->places[i]);

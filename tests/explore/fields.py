@@ -77,12 +77,12 @@ STRUCTS = {
     'fake_change': ('c', {}),
     'client': ('c', {'port': CONSTANT, 'gate': 'a path of which only the text and the lists count', 'world': CONSTANT, 'tickets': COUNTER, 'guids': COUNTER, 'open_current': PASSING,
                      'open_probe': PASSING, 'fresh_until_boot': PASSING}),
-    'place': ('p', {'client': CONSTANT, 'root': CONSTANT, 'permit': CONSTANT}),
+    'place': ('p', {'client': CONSTANT, 'root': CONSTANT, 'permit': CONSTANT, 'told_until_boot': UNUSED}),
     'owner': ('o', {'query': PLACES, 'members': PASSING}),
     'touches': ('t', {}),
     'world': ('w d.w', {'prng': UNUSED}),
 }
-HEADERS = ('src/core', 'tests/sim', 'tests/explore')
+HEADERS = ('src/core', 'tests/sim', 'tests/owners', 'tests/explore')
 COMMENT = re.compile(r'/\*.*?\*/', re.S)
 NAME = re.compile(r'\(\s*\*\s*(\w+)\s*\)\s*\(|(\w+)\s*(?:\[[^\]]*\]\s*)*$')
 

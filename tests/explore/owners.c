@@ -90,7 +90,7 @@ static void on_released(struct place *place, const struct zkl_notification *news
 {
     must(place->phase == UNLOCKING);
     must((news->code == ZKL_ELOST) == place->lost);
-    check_unlocked(&place->unlocked, news->code);
+    check_unlocked(place->client->world, &place->unlocked, news->code);
     place->phase = ANSWERED;
 }
 
@@ -141,7 +141,7 @@ static void permit_notification(struct place *place, const struct zkl_notificati
         place->in_core = false;
     } else if (news->type == ZKL_NOTIFY_RELEASED) {
         must(place->phase == UNLOCKING && (news->code == ZKL_ELOST) == place->lost);
-        check_unlocked(&place->unlocked, news->code);
+        check_unlocked(place->client->world, &place->unlocked, news->code);
     } else if (news->state == ZKL_HOLD_LOST) {
         must(!place->lost);
         place->lost = true;
@@ -237,7 +237,7 @@ static void turn_given(struct zkl_local_queue *local_queue, struct zkl_local_wai
     struct place *place = place_of(turn->given);
     const struct zkl_contender_machine *m = &turn->given->machine;
     must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
-    must(is_proved(place) && !place->lost);
+    must(is_proved(place->client, &place->contender) && !place->lost);
     must(!m->contended || ++place->handed <= local_queue->handoffs_max);
     check_first(of_local_queue(local_queue), (struct owner *)turn);
     have((struct owner *)turn, place);
@@ -271,7 +271,7 @@ static void turn_start(struct owner *o, const struct zkl_lock_request *lock_requ
     o->tickets = ++c->tickets;
     o->phase = WAITING;
     enum zkl_local_queue_answer answer =
-        zkl_local_queue_join(&c->core, now_of(c->world), &c->local_queue, &o->turn, false);
+        zkl_local_queue_join(&c->core, now_of(c), &c->local_queue, &o->turn, false);
     if (answer == ZKL_LOCAL_QUEUE_BUSY) {
         o->phase = ANSWERED;
         o->place->owner = NULL;
@@ -284,7 +284,7 @@ static void turn_unlock(struct owner *o, bool exits)
 {
     struct client *c = o->client;
     struct place *place = o->place;
-    struct zkl_time now = now_of(c->world);
+    struct zkl_time now = now_of(c);
     o->phase = ANSWERED;
     place->owner = NULL;
     if (exits) {
@@ -292,9 +292,9 @@ static void turn_unlock(struct owner *o, bool exits)
         zkl_core_abandon(&c->core, now, &place->contender, ZKL_REASON_OWNER_EXITED);
         return;
     }
-    struct unlocked unlocked = check_unlock(place);
+    struct unlocked unlocked = check_unlock(place->client, &place->contender, place->deleted_guid);
     if (zkl_local_queue_pass(&c->core, now, &c->local_queue, &place->contender)) {
-        check_unlocked(&unlocked, ZKL_OK);
+        check_unlocked(c->world, &unlocked, ZKL_OK);
     } else {
         place->phase = UNLOCKING;
         place->unlocked = unlocked;
@@ -311,7 +311,7 @@ static void turn_stop(struct owner *o)
         o->phase = ANSWERED;
     } else {
         o->place->stop_code = ZKL_ETIMEDOUT;
-        zkl_core_stop(&c->core, now_of(c->world), &o->place->contender, ZKL_ETIMEDOUT);
+        zkl_core_stop(&c->core, now_of(c), &o->place->contender, ZKL_ETIMEDOUT);
     }
     must(o->phase != WAITING);
 }
@@ -338,14 +338,15 @@ static bool reader_enters(struct owner *o)
     struct client *c = o->client;
     atomic_store(&c->fresh_until_boot, zkl_proof_fresh_until(&c->core.session.proof));
     int64_t until = zkl_read_gate_enter(&c->cache.gate, &c->fresh_until_boot);
-    if (now_of(c->world).boot_ns < until) {
+    if (now_of(c).boot_ns < until) {
         reader_is_in(o);
-        must(o->place->phase == GRANTED && !o->place->lost && is_proved(o->place));
+        must(o->place->phase == GRANTED && !o->place->lost &&
+             is_proved(o->client, &o->place->contender));
         must(!o->place->revoked && zkl_core_connected(&c->core)); /* as far as it has heard */
         return true;
     }
     if (zkl_read_gate_leave(&c->cache.gate))
-        zkl_read_cache_left(&c->core, now_of(c->world), &c->cache);
+        zkl_read_cache_left(&c->core, now_of(c), &c->cache);
     return false;
 }
 
@@ -359,7 +360,7 @@ static void reader_start(struct owner *o, struct zkl_lock_request *lock_request)
     o->place = free_place(c);
     place_begin(o->place, o);
     o->phase = WAITING;
-    zkl_core_acquire(&c->core, now_of(c->world), &o->place->contender, lock_request);
+    zkl_core_acquire(&c->core, now_of(c), &o->place->contender, lock_request);
 }
 
 /* The wait is over. The reader's node becomes that of all readers, if that may be. */
@@ -374,7 +375,7 @@ static void reader_decided(struct owner *o)
     }
     o->phase = GRANTED;
     if (!place->contender.machine.lock_request.retained ||
-        !zkl_read_cache_open(&c->core, now_of(c->world), &c->cache, &place->contender))
+        !zkl_read_cache_open(&c->core, now_of(c), &c->cache, &place->contender))
         return;
     place->owner = NULL;
     reader_is_in(o);
@@ -385,22 +386,22 @@ static void reader_unlock(struct owner *o, bool exits)
     struct client *c = o->client;
     struct place *place = o->place;
     o->phase = ANSWERED;
-    struct unlocked unlocked = check_unlock(place);
+    struct unlocked unlocked = check_unlock(place->client, &place->contender, place->deleted_guid);
     if (o->inside) {
         o->inside = false;
-        check_unlocked(&unlocked,
+        check_unlocked(c->world, &unlocked,
                        place->lost ? ZKL_ELOST : (unlocked.proved ? ZKL_OK : ZKL_EDOUBT));
         if (zkl_read_gate_leave(&c->cache.gate))
-            zkl_read_cache_left(&c->core, now_of(c->world), &c->cache);
+            zkl_read_cache_left(&c->core, now_of(c), &c->cache);
         return;
     }
     place->owner = NULL;
     place->phase = exits ? ORPHANED : UNLOCKING;
     place->unlocked = unlocked;
     if (exits)
-        zkl_core_abandon(&c->core, now_of(c->world), &place->contender, ZKL_REASON_OWNER_EXITED);
+        zkl_core_abandon(&c->core, now_of(c), &place->contender, ZKL_REASON_OWNER_EXITED);
     else
-        zkl_core_release(&c->core, now_of(c->world), &place->contender);
+        zkl_core_release(&c->core, now_of(c), &place->contender);
 }
 
 /* --- permits -------------------------------------------------------------- */
@@ -459,7 +460,7 @@ static void permits_start(struct owner *o, const struct zkl_lock_request *lock_r
         member->lock_request.quota.view = &c->view;
         member->lock_request.naming.role = ZKL_ROLE_PERMIT;
     }
-    zkl_bundle_acquire(&c->core, now_of(c->world), &permits->bundle);
+    zkl_bundle_acquire(&c->core, now_of(c), &permits->bundle);
 }
 
 static void permits_release(struct owner *o)
@@ -468,9 +469,9 @@ static void permits_release(struct owner *o)
     for (int i = 0; i < o->part->count; i++) {
         struct place *permit = &o->place[i];
         permit->phase = UNLOCKING;
-        permit->unlocked = check_unlock(permit);
+        permit->unlocked = check_unlock(permit->client, &permit->contender, permit->deleted_guid);
         if (permit->in_core)
-            zkl_core_release(&c->core, now_of(c->world), &permit->contender);
+            zkl_core_release(&c->core, now_of(c), &permit->contender);
     }
     o->phase = ANSWERED;
 }
@@ -482,7 +483,8 @@ int owner_permits_out(const struct owner *o)
          i++) {
         const struct place *permit = &o->place[i];
         bool deleted = strcmp(permit->deleted_guid, permit->contender.machine.guid) == 0;
-        out += permit->in_core && !permit->lost && !deleted && is_proved(permit);
+        out += permit->in_core && !permit->lost && !deleted &&
+               is_proved(permit->client, &permit->contender);
     }
     return out;
 }
@@ -503,7 +505,7 @@ static void multi_start(struct owner *o, const struct zkl_lock_request *lock_req
         c->paths[place->root].view.calm = true; /* a hint, which may be wrong */
     }
     o->phase = WAITING;
-    zkl_bundle_acquire(&c->core, now_of(c->world), &c->group);
+    zkl_bundle_acquire(&c->core, now_of(c), &c->group);
 }
 
 static void multi_release(struct owner *o)
@@ -515,12 +517,12 @@ static void multi_release(struct owner *o)
         if (place->phase != GRANTED)
             continue;
         place->phase = UNLOCKING;
-        place->unlocked = check_unlock(place);
+        place->unlocked = check_unlock(place->client, &place->contender, place->deleted_guid);
         o->members[n++] = &place->contender;
     }
     o->phase = UNLOCKING;
     if (n > 0)
-        zkl_bundle_release(&c->core, now_of(c->world), o->members, n);
+        zkl_bundle_release(&c->core, now_of(c), o->members, n);
 }
 
 /* --- queries -------------------------------------------------------------- */
@@ -593,7 +595,7 @@ void owner_start(struct owner *o)
                    sizeof o->place->writer_guid);
             lock_request.downgrade_from = &writer->place->contender;
         }
-        zkl_core_acquire(&c->core, now_of(w), &o->place->contender, &lock_request);
+        zkl_core_acquire(&c->core, time_of(w), &o->place->contender, &lock_request);
         break;
     case PART_MULTI:
         multi_start(o, &lock_request);
@@ -611,7 +613,7 @@ void owner_start(struct owner *o)
         o->phase = WAITING;
         o->query = (struct zkl_query){
             .kind = part->query, .path = root_paths[part->root], .answered = query_answered};
-        zkl_core_query(&c->core, now_of(w), &o->query);
+        zkl_core_query(&c->core, time_of(w), &o->query);
         break;
     }
 }
@@ -649,8 +651,9 @@ void owner_unlock(struct owner *o)
         permits_release(o);
     } else {
         o->place->phase = UNLOCKING;
-        o->place->unlocked = check_unlock(o->place);
-        zkl_core_release(&c->core, now_of(c->world), &o->place->contender);
+        o->place->unlocked =
+            check_unlock(o->place->client, &o->place->contender, o->place->deleted_guid);
+        zkl_core_release(&c->core, now_of(c), &o->place->contender);
     }
 }
 
@@ -668,7 +671,7 @@ bool owner_may_stop(const struct owner *o)
 void owner_stop(struct owner *o)
 {
     struct client *c = o->client;
-    struct zkl_time now = now_of(c->world);
+    struct zkl_time now = now_of(c);
     switch (o->part->kind) {
     case PART_LOCK:
     case PART_READER:
@@ -707,14 +710,14 @@ void owner_exit(struct owner *o)
         return;
     }
     o->place->phase = ORPHANED;
-    zkl_core_abandon(&o->client->core, now_of(o->client->world), &o->place->contender,
+    zkl_core_abandon(&o->client->core, now_of(o->client), &o->place->contender,
                      ZKL_REASON_OWNER_EXITED);
 }
 
 void owner_renew(struct owner *o)
 {
     struct world *w = o->client->world;
-    (void)zkl_core_renew(&o->client->core, now_of(w), &o->place->contender,
+    (void)zkl_core_renew(&o->client->core, time_of(w), &o->place->contender,
                          o->part->leases * w->bounds->scenario->lease_ms * MS);
 }
 
@@ -780,7 +783,7 @@ void owners_run(struct world *w)
         if (!place->owner && !place->client->dead && is_over(place))
             place->phase = IDLE;
     }
-    for (int i = 0; i < w->bounds->clients; i++) {
+    for (int i = 0; i < w->client_count; i++) {
         if (!client_keeps(&w->clients[i]) && client_may_be_freed(&w->clients[i]))
             w->clients[i].freed = true;
     }
@@ -816,7 +819,7 @@ bool client_may_be_freed(const struct client *c)
 
 void client_free(struct client *c)
 {
-    struct zkl_time now = now_of(c->world);
+    struct zkl_time now = now_of(c);
     c->freed = true;
     if (c->local_queue.given)
         zkl_local_queue_drop(&c->core, now, &c->local_queue);
@@ -916,7 +919,7 @@ void owners_begin(struct world *w)
     w->places = calloc(places_of(w->bounds), sizeof *w->places);
     for (int i = 0; i < OWNERS; i++) {
         const struct part *part = &w->bounds->scenario->parts[i];
-        if (part->cycles == 0 || part->client >= w->bounds->clients)
+        if (part->cycles == 0 || part->client >= w->client_count)
             break;
         struct owner *o = &w->owners[w->owner_count++];
         *o = (struct owner){.part = part, .client = &w->clients[part->client]};

@@ -10,12 +10,12 @@
 /* --- links and servers ---------------------------------------------------- */
 
 /* Nothing that could still open a window is on its way. */
-static bool may_lower(const struct proc *p, const struct fake_handle *h)
+static bool may_lower(const struct client *p, const struct fake_handle *h)
 {
     return !h->in.first && zkl_session_window_end(&p->core.session) <= now_of(p).boot_ns;
 }
 
-static void cut(struct proc *p)
+static void cut(struct client *p)
 {
     if (!p->current)
         return;
@@ -23,7 +23,7 @@ static void cut(struct proc *p)
     fake_break(p->current);
 }
 
-static void cut_probe(struct proc *p)
+static void cut_probe(struct client *p)
 {
     if (!p->probe)
         return;
@@ -39,7 +39,7 @@ static void hole(struct fake_handle *h)
     h->stuck_ms = h->fake->now_ms;
 }
 
-static void stall(struct proc *p)
+static void stall(struct client *p)
 {
     if (!p->current || !p->current->linked)
         return;
@@ -54,8 +54,8 @@ static void elect(struct world *w)
     happened(w, SIM_ELECTION);
     say("[%6lld] a leader is elected", (long long)w->fake.now_ms);
     w->elected = true;
-    for (int i = 0; i < PROCS; i++) {
-        struct proc *p = &w->procs[i];
+    for (int i = 0; i < CLIENTS; i++) {
+        struct client *p = &w->clients[i];
         if (p->current && !p->current->isolated)
             cut(p);
         if (p->probe)
@@ -64,7 +64,7 @@ static void elect(struct world *w)
     fake_elect(&w->fake);
 }
 
-static void isolate(struct proc *p)
+static void isolate(struct client *p)
 {
     struct world *w = p->world;
     bool deposed = chance(w, 2);
@@ -84,9 +84,9 @@ static void begin_outage(struct world *w)
     happened(w, SIM_OUTAGE);
     say("[%6lld] all servers are down", (long long)w->fake.now_ms);
     w->outage_until_ms = w->fake.now_ms + rnd(w, 4 * FAKE_TIMEOUT_MS);
-    for (int i = 0; i < PROCS; i++) {
-        cut(&w->procs[i]);
-        cut_probe(&w->procs[i]);
+    for (int i = 0; i < CLIENTS; i++) {
+        cut(&w->clients[i]);
+        cut_probe(&w->clients[i]);
     }
     fake_elect(&w->fake);
 }
@@ -94,11 +94,11 @@ static void begin_outage(struct world *w)
 /* --- processes ------------------------------------------------------------ */
 
 /* Halts the machine, with all of the process's links: no answer, and no notice. */
-static void halt(struct proc *p, int64_t ms)
+static void halt(struct client *p, int64_t ms)
 {
     struct world *w = p->world;
     bool suspend = chance(w, 3);
-    if (!proc_is_awake(p) || p->dead_until_ms != 0)
+    if (!proc_is_awake(p) || p->dead)
         return;
     happened(w, suspend ? SIM_SUSPEND : SIM_PAUSE);
     w->fault_seen = true; /* its session may end */
@@ -109,18 +109,18 @@ static void halt(struct proc *p, int64_t ms)
     hole(p->probe);
 }
 
-static void kill_some(struct proc *p)
+static void kill_some(struct client *p)
 {
-    if (p->closed || p->dead_until_ms != 0)
+    if (p->closed || p->dead)
         return;
     happened(p->world, SIM_KILL);
     proc_kill(p);
 }
 
-static void refuse_credential(struct proc *p)
+static void refuse_credential(struct client *p)
 {
     struct zkl_session_event event = {.type = ZKL_SE_AUTH_FAILED, .now = now_of(p)};
-    if (p->closed || p->dead_until_ms != 0 || !proc_is_awake(p))
+    if (p->closed || p->dead || !proc_is_awake(p))
         return;
     happened(p->world, SIM_REFUSED);
     p->refused = true;
@@ -128,10 +128,10 @@ static void refuse_credential(struct proc *p)
 }
 
 /* The completion thread gets no processor, or some callback of the user's holds it up. */
-static void deafen(struct proc *p)
+static void deafen(struct client *p)
 {
     struct world *w = p->world;
-    if (p->closed || p->dead_until_ms != 0 || !w->late_answers)
+    if (p->closed || p->dead || !w->late_answers)
         return;
     happened(w, SIM_LATE_ANSWERS);
     p->deaf_until_ms = w->fake.now_ms + 1 + rnd(w, FAKE_TIMEOUT_MS);
@@ -139,7 +139,7 @@ static void deafen(struct proc *p)
         (long long)p->deaf_until_ms);
 }
 
-static void disturb(struct proc *p)
+static void disturb(struct client *p)
 {
     struct world *w = p->world;
     w->fault_seen = true;
@@ -182,10 +182,10 @@ static void disturb(struct proc *p)
 /* --- where it is rare ----------------------------------------------------- */
 
 /* The state of some reader under a write lock, where what may happen takes long to come by itself. */
-static enum zkl_contender_state state_under(const struct proc *p)
+static enum zkl_contender_state state_under(const struct client *p)
 {
     for (int i = 0; i < APPS; i++) {
-        const struct app *app = &p->apps[i];
+        const struct place *app = &p->apps[i];
         enum zkl_contender_state state = app->contender.machine.state;
         if (app->in_core && app->writer &&
             (state == ZKL_CONTENDER_RECOVERING || state == ZKL_CONTENDER_CONFIRMING))
@@ -195,7 +195,7 @@ static enum zkl_contender_state state_under(const struct proc *p)
 }
 
 /* Were its server cut off now, so much time the session would have from the end of the window on. */
-static int64_t margin_ns(const struct proc *p)
+static int64_t margin_ns(const struct client *p)
 {
     const struct fake_session *s = fake_session_of(&p->world->fake, p->core.session.id);
     int64_t end_ns = zkl_session_window_end(&p->core.session);
@@ -206,7 +206,7 @@ static int64_t margin_ns(const struct proc *p)
 }
 
 /* The server is cut off where what it has noted matters most; the less is left, the likelier. */
-static bool aim_at_window(struct proc *p)
+static bool aim_at_window(struct client *p)
 {
     struct world *w = p->world;
     int64_t margin = margin_ns(p);
@@ -224,7 +224,7 @@ static bool aim_at_window(struct proc *p)
 
 /* Nothing is heard of it for most of a timeout, over a link that goes on: what its server notes then is all
  * that the session lives by. */
-static bool aim_at_silence(struct proc *p)
+static bool aim_at_silence(struct client *p)
 {
     struct world *w = p->world;
     if (!p->current || !p->current->linked || p->current->stuck || p->current->learner.leads ||
@@ -236,7 +236,7 @@ static bool aim_at_silence(struct proc *p)
 }
 
 /* The session is about to be taken off the leader's queue, or was just now: it is linked again then. */
-static bool aim_at_batch(struct proc *p)
+static bool aim_at_batch(struct client *p)
 {
     struct world *w = p->world;
     struct fake_handle *h = p->current;
@@ -254,7 +254,7 @@ static bool aim_at_batch(struct proc *p)
 }
 
 /* A new leader goes back to the stored timeout. */
-static bool aim_at_raised(struct proc *p)
+static bool aim_at_raised(struct client *p)
 {
     struct world *w = p->world;
     const struct fake_session *s = fake_session_of(&w->fake, p->core.session.id);
@@ -268,7 +268,7 @@ static bool aim_at_raised(struct proc *p)
 
 /* A link is lost and another made, immediately or some time after that, and the core learns of
  * neither. */
-static void relink_unheard(struct proc *p)
+static void relink_unheard(struct client *p)
 {
     struct world *w = p->world;
     happened(w, SIM_RELINKED_UNHEARD);
@@ -288,13 +288,13 @@ static void relink_unheard(struct proc *p)
     fake_connect(p->current, true);
 }
 
-static void aim(struct proc *p)
+static void aim(struct client *p)
 {
     struct world *w = p->world;
     enum zkl_session_state session = p->core.session.state;
     enum zkl_contender_state downgrade_from = state_under(p);
-    if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p) ||
-        aim_at_batch(p) || aim_at_raised(p) || aim_at_silence(p))
+    if (p->dead || p->closed || w->fault_rate > 1000 || aim_at_window(p) || aim_at_batch(p) ||
+        aim_at_raised(p) || aim_at_silence(p))
         return;
     unsigned unheard = fake_is_mended_soon(&w->fake) ? 50 : 1000;
     if (w->late_answers && p->current && p->current->linked && chance(w, unheard))
@@ -323,8 +323,8 @@ static struct fake_node *some_node(struct world *w)
 static void note_deletion(struct world *w, const struct fake_node *node)
 {
     permits_note_deletion(w, node->path);
-    for (int i = 0; i < PROCS * ALL_APPS; i++) {
-        struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
+    for (int i = 0; i < CLIENTS * ALL_APPS; i++) {
+        struct place *app = &w->clients[i / ALL_APPS].apps[i % ALL_APPS];
         const char *guid = app->contender.machine.guid;
         if (app->in_core && guid[0] && strstr(node->path, guid))
             memcpy(app->deleted_guid, guid, sizeof app->deleted_guid);
@@ -464,7 +464,7 @@ static void interfere(struct world *w)
 /* --- a group commit -------------------------------------------------------- */
 
 /* A contender that waits to be grouped, or is in a transaction; NULL: there is none. */
-static const struct zkl_contender *some_grouped(const struct proc *p)
+static const struct zkl_contender *some_grouped(const struct client *p)
 {
     const struct zkl_contender *c = p->core.first;
     while (c && c->held == ZKL_HELD_NONE && !(c->transaction && !c->machine.lock_request.together))
@@ -473,7 +473,7 @@ static const struct zkl_contender *some_grouped(const struct proc *p)
 }
 
 /* What makes its transaction fail, or its answer get lost. */
-static void aim_at_group(struct world *w, struct proc *p)
+static void aim_at_group(struct world *w, struct client *p)
 {
     const struct zkl_contender *c = some_grouped(p);
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
@@ -495,7 +495,7 @@ static void aim_at_group(struct world *w, struct proc *p)
 
 void faults_maybe(struct world *w)
 {
-    struct proc *p = &w->procs[rnd(w, PROCS)];
+    struct client *p = &w->clients[rnd(w, CLIENTS)];
     if (chance(w, w->fault_rate))
         disturb(p);
     else
@@ -505,7 +505,7 @@ void faults_maybe(struct world *w)
     if (w->lonely && !w->grouped)
         collect_soon(w);
     if (w->grouped)
-        aim_at_group(w, &w->procs[0]);
+        aim_at_group(w, &w->clients[0]);
     if (w->in_rows && w->strangers)
         make_anew(w);
     if (w->limit_changes && chance(w, 20))
@@ -518,7 +518,7 @@ void faults_maybe(struct world *w)
         w->wiped = true;
         fake_wipe(&w->fake);
     }
-    if (chance(w, 2000) && !p->closed && p->dead_until_ms == 0) {
+    if (chance(w, 2000) && !p->closed && !p->dead) {
         happened(w, SIM_CLOSE);
         proc_close(p);
     }
@@ -526,7 +526,7 @@ void faults_maybe(struct world *w)
 
 /* A dead link is noticed after two thirds of the timeout, and a server that is alone ends its links
  * some time after it was cut off. */
-static void notice(struct proc *p, struct fake_handle *h)
+static void notice(struct client *p, struct fake_handle *h)
 {
     struct world *w = p->world;
     /* A server that learns of the session's end hangs up. */
@@ -542,7 +542,7 @@ static void notice(struct proc *p, struct fake_handle *h)
 }
 
 /* Of what is rare otherwise: the create under a write lock is carried out, and not answered. */
-static void cut_now(struct proc *p)
+static void cut_now(struct client *p)
 {
     struct world *w = p->world;
     if (!p->cut_soon || !p->current)
@@ -558,14 +558,14 @@ static void cut_now(struct proc *p)
     fake_connect(p->current, true); /* soon enough for the window */
 }
 
-void faults_notice(struct proc *p)
+void faults_notice(struct client *p)
 {
     cut_now(p);
     notice(p, p->current);
     notice(p, p->probe);
 }
 
-static void reconnect(struct proc *p, struct fake_handle *h, bool succeeds)
+static void reconnect(struct client *p, struct fake_handle *h, bool succeeds)
 {
     struct world *w = p->world;
     if (!h || h->linked)
@@ -583,7 +583,7 @@ static void reconnect(struct proc *p, struct fake_handle *h, bool succeeds)
         isolate(p); /* it came to a server that is alone */
 }
 
-void faults_mend(struct proc *p)
+void faults_mend(struct client *p)
 {
     struct world *w = p->world;
     if (w->calm || chance(w, 10)) {

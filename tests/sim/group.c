@@ -4,14 +4,14 @@
 
 #include "world.h"
 
-struct app *member_app(struct proc *p, size_t i)
+struct place *member_app(struct client *p, size_t i)
 {
-    return (struct app *)p->members[i].contender;
+    return (struct place *)p->members[i].contender;
 }
 
-bool app_is_member(const struct app *app)
+bool app_is_member(const struct place *app)
 {
-    return app - app->proc->apps >= APPS && app - app->proc->apps < APPS + ROOTS;
+    return app - app->client->apps >= APPS && app - app->client->apps < APPS + ROOTS;
 }
 
 static enum zkl_role some_role(struct world *w, int root)
@@ -21,17 +21,17 @@ static enum zkl_role some_role(struct world *w, int root)
     return chance(w, 2) ? ZKL_ROLE_READ : ZKL_ROLE_WRITE;
 }
 
-static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns)
+static void add_member(struct client *p, int root, bool try_only, int64_t lease_ns)
 {
     struct world *w = p->world;
-    struct app *app = &p->apps[APPS + root];
+    struct place *app = &p->apps[APPS + root];
     struct zkl_bundle_member *member = &p->members[p->group.count++];
-    *app = (struct app){.proc = p,
-                        .phase = WAITING,
-                        .in_core = true,
-                        .root = root,
-                        .try_only = try_only,
-                        .until_ms = INT64_MAX};
+    *app = (struct place){.client = p,
+                          .phase = WAITING,
+                          .in_core = true,
+                          .root = root,
+                          .try_only = try_only,
+                          .until_ms = INT64_MAX};
     member->contender = &app->contender;
     p->paths[root].view.calm |= chance(w, 2); /* a hint, which may be wrong */
     member->lock_request = (struct zkl_lock_request){.path = &p->paths[root],
@@ -45,7 +45,7 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
                                                      .naming.role = some_role(w, root)};
 }
 
-static void start(struct proc *p)
+static void start(struct client *p)
 {
     struct world *w = p->world;
     bool try_only = chance(w, 5);
@@ -63,7 +63,7 @@ static void start(struct proc *p)
     zkl_bundle_acquire(core_of(p), now_of(p), &p->group);
 }
 
-static void stop(struct proc *p)
+static void stop(struct client *p)
 {
     struct world *w = p->world;
     int code = chance(w, 2) ? ZKL_ETIMEDOUT : ZKL_ECANCELED;
@@ -75,13 +75,13 @@ static void stop(struct proc *p)
     must(p->group.state != ZKL_BUNDLE_TAKING);
 }
 
-static void release(struct proc *p)
+static void release(struct client *p)
 {
     struct zkl_contender *held[ROOTS];
     size_t n = 0;
     say("[%6lld] %d unlocks all", (long long)p->world->fake.now_ms, name_of(p));
     for (size_t i = 0; i < p->group.count; i++) {
-        struct app *app = member_app(p, i);
+        struct place *app = member_app(p, i);
         if (app->phase != GRANTED || app->kept || local_queue_keep(app))
             continue;
         app->phase = UNLOCKING;
@@ -93,11 +93,11 @@ static void release(struct proc *p)
 }
 
 /* True: none of the members is anything any more. */
-static bool run_members(struct proc *p)
+static bool run_members(struct client *p)
 {
     bool over = true;
     for (size_t i = 0; i < p->group.count; i++) {
-        struct app *app = member_app(p, i);
+        struct place *app = member_app(p, i);
         if (!app->in_core && (app->phase == ANSWERED || app->phase == ORPHANED))
             app->phase = IDLE;
         else if (app->phase == GRANTED && !app->kept && chance(p->world, 60))
@@ -107,7 +107,7 @@ static bool run_members(struct proc *p)
     return over;
 }
 
-void group_run(struct proc *p)
+void group_run(struct client *p)
 {
     struct world *w = p->world;
     bool due = p->group_until_ms <= w->fake.now_ms;

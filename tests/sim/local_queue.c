@@ -15,20 +15,20 @@ static struct guest *of_turn(struct zkl_local_waiter *turn)
     return (struct guest *)turn;
 }
 
-static struct proc *of_local_queue(struct zkl_local_queue *local_queue)
+static struct client *of_local_queue(struct zkl_local_queue *local_queue)
 {
-    return (struct proc *)((char *)local_queue - offsetof(struct proc, local_queue));
+    return (struct client *)((char *)local_queue - offsetof(struct client, local_queue));
 }
 
-bool app_is_place(const struct app *app)
+bool app_is_place(const struct place *app)
 {
-    return app->kept || (app - app->proc->apps >= APPS + ROOTS && !app_is_reader_place(app));
+    return app->kept || (app - app->client->apps >= APPS + ROOTS && !app_is_reader_place(app));
 }
 
 /* --- what is decided ------------------------------------------------------ */
 
 /* First come, first served. */
-static void check_first(const struct proc *p, const struct guest *first)
+static void check_first(const struct client *p, const struct guest *first)
 {
     for (int i = 0; i < GUESTS; i++) {
         const struct guest *guest = &p->guests[i];
@@ -39,20 +39,20 @@ static void check_first(const struct proc *p, const struct guest *first)
 static void queues(struct zkl_local_queue *local_queue, struct zkl_local_waiter *turn)
 {
     struct guest *guest = of_turn(turn);
-    if (of_local_queue(local_queue)->dead_until_ms != 0)
+    if (of_local_queue(local_queue)->dead)
         return;
-    check_first(guest->proc, guest);
-    *guest->place = (struct app){.proc = guest->proc,
-                                 .phase = WAITING,
-                                 .root = guest->proc->world->local_queue_root,
-                                 .in_core = true,
-                                 .try_only = turn->lock_request.try_only,
-                                 .guest = guest,
-                                 .until_ms = INT64_MAX};
+    check_first(guest->client, guest);
+    *guest->place = (struct place){.client = guest->client,
+                                   .phase = WAITING,
+                                   .root = guest->client->world->local_queue_root,
+                                   .in_core = true,
+                                   .try_only = turn->lock_request.try_only,
+                                   .guest = guest,
+                                   .until_ms = INT64_MAX};
 }
 
 /* What it brought is of no use. */
-static void have(struct guest *guest, struct app *place)
+static void have(struct guest *guest, struct place *place)
 {
     must(place->guest == NULL && place->in_core);
     if (guest->place != place)
@@ -66,8 +66,8 @@ static void have(struct guest *guest, struct app *place)
  * in a row while others queue. */
 static void given(struct zkl_local_queue *local_queue, struct zkl_local_waiter *turn)
 {
-    struct proc *p = of_local_queue(local_queue);
-    struct app *place = (struct app *)turn->given;
+    struct client *p = of_local_queue(local_queue);
+    struct place *place = (struct place *)turn->given;
     const struct zkl_contender_machine *m = &turn->given->machine;
     must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
     must(is_proved(p, turn->given) && !place->lost);
@@ -79,10 +79,10 @@ static void given(struct zkl_local_queue *local_queue, struct zkl_local_waiter *
 static void dropped(struct zkl_local_queue *local_queue, struct zkl_contender *contender)
 {
     (void)local_queue;
-    must(((struct app *)contender)->guest == NULL);
+    must(((struct place *)contender)->guest == NULL);
 }
 
-void local_queue_init(struct proc *p)
+void local_queue_init(struct client *p)
 {
     static const struct {
         unsigned handoffs_max;
@@ -96,16 +96,16 @@ void local_queue_init(struct proc *p)
                                               .given = given,
                                               .dropped = dropped};
     for (int i = 0; i < GUESTS; i++)
-        p->guests[i].proc = p;
+        p->guests[i].client = p;
 }
 
 /* Before the place itself hears of it. */
-void local_queue_notification(struct app *place, const struct zkl_notification *news)
+void local_queue_notification(struct place *place, const struct zkl_notification *news)
 {
     struct guest *guest = place->guest;
     if (news->type == ZKL_NOTIFY_GRANTED) {
         guest->phase = GRANTED;
-        guest->until_ms = place->proc->world->fake.now_ms + rnd(place->proc->world, 60);
+        guest->until_ms = place->client->world->fake.now_ms + rnd(place->client->world, 60);
     } else if (news->type == ZKL_NOTIFY_FAILED) {
         place->stop_code = guest->stop_code;
         place->guest = NULL;
@@ -117,7 +117,7 @@ void local_queue_notification(struct app *place, const struct zkl_notification *
 
 /* --- what they do --------------------------------------------------------- */
 
-static struct app *free_place(struct proc *p)
+static struct place *free_place(struct client *p)
 {
     for (int i = APPS + ROOTS; i < APPS + ROOTS + PLACES; i++) {
         bool brought = false;
@@ -132,7 +132,7 @@ static struct app *free_place(struct proc *p)
 
 static void start(struct guest *guest)
 {
-    struct proc *p = guest->proc;
+    struct client *p = guest->client;
     struct world *w = p->world;
     guest->place = free_place(p);
     if (!guest->place)
@@ -160,12 +160,12 @@ static void start(struct guest *guest)
     if (answer == ZKL_LOCAL_QUEUE_BUSY)
         guest->phase = IDLE;
     if (answer == ZKL_LOCAL_QUEUE_GIVEN)
-        have(guest, (struct app *)guest->turn.given);
+        have(guest, (struct place *)guest->turn.given);
 }
 
 static void stop(struct guest *guest)
 {
-    struct proc *p = guest->proc;
+    struct client *p = guest->client;
     guest->stop_code = guest->turn.lock_request.try_only ? ZKL_EBUSY : ZKL_ETIMEDOUT;
     say("[%6lld] %d guest %d gives up", (long long)p->world->fake.now_ms, name_of(p),
         (int)(guest - p->guests));
@@ -181,7 +181,7 @@ static void stop(struct guest *guest)
 /* What was handed to it has no lease yet. */
 static void begin(struct guest *guest)
 {
-    struct proc *p = guest->proc;
+    struct client *p = guest->client;
     int64_t lease_ns = guest->turn.lock_request.lease_ns;
     if (guest->turn.given && lease_ns > 0)
         (void)zkl_core_renew(core_of(p), now_of(p), &guest->place->contender, lease_ns);
@@ -191,8 +191,8 @@ static void begin(struct guest *guest)
 
 static void unlock(struct guest *guest)
 {
-    struct proc *p = guest->proc;
-    struct app *place = guest->place;
+    struct client *p = guest->client;
+    struct place *place = guest->place;
     bool exits = chance(p->world, 8);
     say("[%6lld] %d guest %d %s", (long long)p->world->fake.now_ms, name_of(p),
         (int)(guest - p->guests), exits ? "exits" : "unlocks");
@@ -213,9 +213,9 @@ static void unlock(struct guest *guest)
     }
 }
 
-bool local_queue_keep(struct app *member)
+bool local_queue_keep(struct place *member)
 {
-    struct proc *p = member->proc;
+    struct client *p = member->client;
     if (!p->world->local_queue || member->root != p->world->local_queue_root)
         return false;
     struct unlocked unlocked = check_unlock(p, &member->contender, member->deleted_guid);
@@ -227,7 +227,7 @@ bool local_queue_keep(struct app *member)
 }
 
 /* If there are no other processes, the threads of one process are often alone. */
-static unsigned rarely(const struct proc *p)
+static unsigned rarely(const struct client *p)
 {
     if (p->world->local_queue_root != LOCAL_QUEUE_ROOT)
         return 4;
@@ -236,7 +236,7 @@ static unsigned rarely(const struct proc *p)
 
 static void run(struct guest *guest)
 {
-    struct world *w = guest->proc->world;
+    struct world *w = guest->client->world;
     bool due = guest->until_ms <= w->fake.now_ms;
     if (guest->phase == WAITING && (due || (w->calm && guest->until_ms != INT64_MAX)))
         stop(guest);
@@ -244,30 +244,23 @@ static void run(struct guest *guest)
         begin(guest);
     else if (guest->phase == GRANTED && (due || w->calm))
         unlock(guest);
-    else if (guest->phase == IDLE && proc_is_lively(guest->proc) && chance(w, rarely(guest->proc)))
+    else if (guest->phase == IDLE && proc_is_lively(guest->client) &&
+             chance(w, rarely(guest->client)))
         start(guest);
 }
 
 /* Some process waits for what this one may keep: then it must be notified, and give it up. */
 static bool is_wanted(const struct world *w)
 {
-    for (int i = 0; i < PROCS * ALL_APPS; i++) {
-        const struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
+    for (int i = 0; i < CLIENTS * ALL_APPS; i++) {
+        const struct place *app = &w->clients[i / ALL_APPS].apps[i % ALL_APPS];
         if (app->phase == WAITING && app->root == w->local_queue_root)
             return true;
     }
     return false;
 }
 
-/* Something speaks against keeping it: never when an event is over. */
-static void check_idle(const struct proc *p)
-{
-    const struct zkl_contender_machine *m = &p->local_queue.holder->machine;
-    must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && !m->contended);
-    must(((const struct app *)p->local_queue.holder)->guest == NULL && !p->local_queue.first);
-}
-
-void local_queue_run(struct proc *p)
+void local_queue_run(struct client *p)
 {
     struct world *w = p->world;
     if (!w->local_queue)
@@ -275,17 +268,15 @@ void local_queue_run(struct proc *p)
     for (int i = 0; i < GUESTS; i++)
         run(&p->guests[i]);
     for (int i = APPS + ROOTS; i < APPS + ROOTS + PLACES; i++) {
-        struct app *place = &p->apps[i];
+        struct place *place = &p->apps[i];
         if (!place->in_core && (place->phase == ANSWERED || place->phase == ORPHANED))
             place->phase = IDLE;
     }
-    if (p->local_queue.state == ZKL_LOCAL_QUEUE_IDLE)
-        check_idle(p);
     if (w->calm ? !is_wanted(w) : chance(w, 300))
         zkl_local_queue_drop(core_of(p), now_of(p), &p->local_queue);
 }
 
-bool local_queue_done(const struct proc *p)
+bool local_queue_done(const struct client *p)
 {
     bool done = p->local_queue.state == ZKL_LOCAL_QUEUE_FREE && !p->local_queue.first;
     for (int i = 0; i < GUESTS; i++)

@@ -10,11 +10,11 @@
 
 /* --- notifications ----------------------------------------------------------- */
 
-static void on_granted(struct world *w, struct app *app)
+static void on_granted(struct world *w, struct place *app)
 {
     must(app->phase == WAITING);
     check_grant(w, app);
-    app->session = app->proc->core.session.id;
+    app->session = app->client->core.session.id;
     w->tally->grants++;
     app->phase = GRANTED;
     /* A member of a multi-lock may not have been notified of it. */
@@ -25,9 +25,9 @@ static void on_granted(struct world *w, struct app *app)
     app->until_ms = w->fake.now_ms + rnd(w, chance(w, writer ? 2 : 6) ? FAKE_TIMEOUT_MS : usual);
 }
 
-static bool may_fail_with(const struct world *w, const struct app *app, int code)
+static bool may_fail_with(const struct world *w, const struct place *app, int code)
 {
-    const struct proc *p = app->proc;
+    const struct client *p = app->client;
     bool ends_try = code == ZKL_EBUSY || code == ZKL_EUNPROVED;
     if (code == app->stop_code || (ends_try && app->try_only))
         return true;
@@ -43,7 +43,7 @@ static bool may_fail_with(const struct world *w, const struct app *app, int code
            (app->writer && (may_end || app->writer->contender.machine.lease_end_boot != 0));
 }
 
-static void on_failed(struct world *w, struct app *app, const struct zkl_notification *news)
+static void on_failed(struct world *w, struct place *app, const struct zkl_notification *news)
 {
     must(app->phase == WAITING);
     must(news->code < 0 && news->code > -TALLY_CODES);
@@ -59,15 +59,15 @@ static void on_failed(struct world *w, struct app *app, const struct zkl_notific
     app->phase = ANSWERED;
 }
 
-static void on_released(struct app *app, const struct zkl_notification *news)
+static void on_released(struct place *app, const struct zkl_notification *news)
 {
     must(app->phase == UNLOCKING);
     must((news->code == ZKL_ELOST) == app->lost);
-    check_unlocked(app->proc->world, &app->unlocked, news->code);
+    check_unlocked(app->client->world, &app->unlocked, news->code);
     app->phase = ANSWERED;
 }
 
-static void on_state(struct world *w, struct app *app, const struct zkl_notification *news)
+static void on_state(struct world *w, struct place *app, const struct zkl_notification *news)
 {
     must(app->phase == GRANTED || app->phase == UNLOCKING || app->phase == ORPHANED);
     must(!app->lost);
@@ -75,7 +75,7 @@ static void on_state(struct world *w, struct app *app, const struct zkl_notifica
         app->lost = true;
         check_loss(w, app, news->reason);
         if (news->reason == ZKL_REASON_EXPIRED && !w->wiped)
-            app->told_until_boot = app->proc->window_end_boot;
+            app->told_until_boot = app->client->window_end_boot;
         w->tally->losses++;
         if (news->reason == ZKL_REASON_LEASE_ENDED)
             happened(w, SIM_LEASE_ENDED);
@@ -86,13 +86,13 @@ static void on_state(struct world *w, struct app *app, const struct zkl_notifica
         app->revoked = true;
         return;
     }
-    check_state(app->proc, app->suspect, news);
+    check_state(app->client->world, app->suspect, news);
     app->suspect = news->state == ZKL_HOLD_SUSPECT;
 }
 
-void locks_notification(struct app *app, const struct zkl_notification *news)
+void locks_notification(struct place *app, const struct zkl_notification *news)
 {
-    struct world *w = app->proc->world;
+    struct world *w = app->client->world;
     must(app->in_core);
     if (app_is_place(app))
         local_queue_notification(app, news);
@@ -122,10 +122,10 @@ void locks_notification(struct app *app, const struct zkl_notification *news)
 
 /* Some hold of the write lock, by the same process; its owner, a thread, now asks for the read lock
  * too. */
-static struct app *some_writer(struct proc *p)
+static struct place *some_writer(struct client *p)
 {
     for (int i = 0; i < APPS; i++) {
-        struct app *app = &p->apps[i];
+        struct place *app = &p->apps[i];
         if (app->phase == GRANTED && app->in_core &&
             app->contender.machine.lock_request.naming.role == ZKL_ROLE_WRITE)
             return app;
@@ -133,22 +133,22 @@ static struct app *some_writer(struct proc *p)
     return NULL;
 }
 
-static bool is_busy(const struct app *writer)
+static bool is_busy(const struct place *writer)
 {
     for (int i = 0; i < APPS; i++) {
-        const struct app *app = &writer->proc->apps[i];
+        const struct place *app = &writer->client->apps[i];
         if (app->writer == writer && app->phase == WAITING)
             return true;
     }
     return false;
 }
 
-static void choose_role(struct app *app, struct zkl_lock_request *lock_request)
+static void choose_role(struct place *app, struct zkl_lock_request *lock_request)
 {
-    struct world *w = app->proc->world;
+    struct world *w = app->client->world;
     if (app->root != RW_ROOT)
         return;
-    struct app *writer = some_writer(app->proc);
+    struct place *writer = some_writer(app->client);
     bool reads = writer || chance(w, w->many_writers ? 8 : 2);
     lock_request->naming.role = reads ? ZKL_ROLE_READ : ZKL_ROLE_WRITE;
     if (!writer || chance(w, 6))
@@ -169,13 +169,13 @@ static bool is_at_home(struct world *w)
     return w->in_rows ? !chance(w, 12) : is_lonely(w);
 }
 
-static int choose_root(const struct app *app)
+static int choose_root(const struct place *app)
 {
-    struct proc *p = app->proc;
+    struct client *p = app->client;
     struct world *w = p->world;
     static const int own[APPS] = {0, 2, LOCAL_QUEUE_ROOT, 0};
     if (w->grouped && !chance(w, 12))
-        return p == w->procs ? own[app - p->apps] : RW_ROOT;
+        return p == w->clients ? own[app - p->apps] : RW_ROOT;
     if (is_at_home(w))
         return name_of(p) % 2 == 0 ? 0 : 2; /* without the read-write lock: two are rivals */
     if ((w->many_writers || some_writer(p)) && !chance(w, 3))
@@ -186,22 +186,22 @@ static int choose_root(const struct app *app)
 
 /* In a lonely world the first one only, mostly; or those of the first process. Beside a writer soon: it may be a
  * downgrade, which is rare. */
-static bool begins(struct app *app)
+static bool begins(struct place *app)
 {
-    struct world *w = app->proc->world;
-    const struct app *first = w->grouped ? w->procs[0].apps : app->proc->apps;
-    bool is_one = app == first || (w->grouped && app->proc == w->procs && !chance(w, 3));
+    struct world *w = app->client->world;
+    const struct place *first = w->grouped ? w->clients[0].apps : app->client->apps;
+    bool is_one = app == first || (w->grouped && app->client == w->clients && !chance(w, 3));
     bool stays = !is_one && is_lonely(w);
-    unsigned once_in = some_writer(app->proc) || w->grouped ? 2 : w->lonely ? 4 : 8;
-    return proc_is_lively(app->proc) && chance(w, once_in) && !stays;
+    unsigned once_in = some_writer(app->client) || w->grouped ? 2 : w->lonely ? 4 : 8;
+    return proc_is_lively(app->client) && chance(w, once_in) && !stays;
 }
 
-static void start(struct app *app)
+static void start(struct place *app)
 {
-    struct proc *p = app->proc;
+    struct client *p = app->client;
     struct world *w = p->world;
     struct zkl_lock_request lock_request = {.data = "owner"};
-    *app = (struct app){.proc = p, .phase = WAITING, .in_core = true};
+    *app = (struct place){.client = p, .phase = WAITING, .in_core = true};
     app->root = choose_root(app);
     app->try_only = lock_request.try_only = chance(w, 5);
     lock_request.try_sync = chance(w, 2);
@@ -226,9 +226,9 @@ static void start(struct app *app)
     zkl_core_acquire(core_of(p), now_of(p), &app->contender, &lock_request);
 }
 
-static void end_wish(struct app *app)
+static void end_wish(struct place *app)
 {
-    struct proc *p = app->proc;
+    struct client *p = app->client;
     struct world *w = p->world;
     app->stop_code = chance(w, 2) ? ZKL_ETIMEDOUT : ZKL_ECANCELED;
     happened(w, app->stop_code == ZKL_ETIMEDOUT ? SIM_DEADLINE : SIM_CANCEL);
@@ -238,9 +238,9 @@ static void end_wish(struct app *app)
     must(app->phase != WAITING);
 }
 
-void app_end_hold(struct app *app)
+void app_end_hold(struct place *app)
 {
-    struct proc *p = app->proc;
+    struct client *p = app->client;
     bool exits = chance(p->world, 6);
     say("[%6lld] %d #%llu %s", (long long)p->world->fake.now_ms, name_of(p),
         (unsigned long long)app->contender.number, exits ? "exits" : "unlocks");
@@ -254,17 +254,17 @@ void app_end_hold(struct app *app)
     }
 }
 
-static void renew(struct app *app)
+static void renew(struct place *app)
 {
-    struct proc *p = app->proc;
+    struct client *p = app->client;
     happened(p->world, SIM_LEASE_RENEWED);
     (void)zkl_core_renew(core_of(p), now_of(p), &app->contender, (1 + rnd(p->world, 100)) * MS);
 }
 
 /* What the owner does, if it is time. */
-static void run(struct app *app)
+static void run(struct place *app)
 {
-    struct world *w = app->proc->world;
+    struct world *w = app->client->world;
     bool due = app->until_ms <= w->fake.now_ms;
     if (app->phase == WAITING && (due || (w->calm && app->until_ms != INT64_MAX)))
         end_wish(app);
@@ -278,7 +278,7 @@ static void run(struct app *app)
         start(app);
 }
 
-static bool is_used(const struct proc *p, const struct zkl_path *path)
+static bool is_used(const struct client *p, const struct zkl_path *path)
 {
     const struct zkl_contender *c = p->core.first;
     while (c && !(c->machine.lock_request.path == path && c->machine.lock_request.unlisted))
@@ -287,14 +287,14 @@ static bool is_used(const struct proc *p, const struct zkl_path *path)
 }
 
 /* As the last handle of a path is freed. */
-static void give_up(struct proc *p, struct zkl_path *path)
+static void give_up(struct client *p, struct zkl_path *path)
 {
     must(path->unlisted.live_count == 0);
     zkl_unlisted_end(core_of(p), now_of(p), &path->unlisted);
     path->unlisted = (struct zkl_unlisted_grant){0};
 }
 
-void locks_run(struct proc *p)
+void locks_run(struct client *p)
 {
     for (int i = 0; i < APPS; i++)
         run(&p->apps[i]);

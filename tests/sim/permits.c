@@ -24,8 +24,8 @@ void permits_init(struct world *w)
         fake_create(&w->fake, SIM_SEMAPHORE, 0, 0);
         fake_create(&w->fake, SIM_LEASES, 0, 0);
     }
-    for (int i = 0; i < PROCS; i++)
-        w->procs[i].view.permits = USUAL + (w->mismatch && i == 0);
+    for (int i = 0; i < CLIENTS; i++)
+        w->clients[i].view.permits = USUAL + (w->mismatch && i == 0);
 }
 
 bool permits_is_one(const struct zkl_contender *contender)
@@ -49,7 +49,7 @@ static void check_number(struct world *w, const struct ask *ask);
 
 static void on_granted(struct ask *ask)
 {
-    struct world *w = ask->proc->world;
+    struct world *w = ask->client->world;
     must(ask->phase == WAITING);
     for (size_t i = 0; i < count_of(ask); i++) {
         struct permit *permit = permit_of(ask->members[1 + i].contender);
@@ -69,7 +69,7 @@ static void on_granted(struct ask *ask)
 
 static void on_failed(struct ask *ask, int code)
 {
-    struct world *w = ask->proc->world;
+    struct world *w = ask->client->world;
     must(ask->phase == WAITING);
     must(code < 0 && code > -TALLY_CODES);
     w->tally->failures[-code]++;
@@ -77,10 +77,10 @@ static void on_failed(struct ask *ask, int code)
     bool right =
         code == ask->stop_code || (ends_try && ask->members[1].lock_request.try_only) ||
         (code == ZKL_ENOMEM && w->out_of_memory) || (code == ZKL_ESYSTEM && w->few_watches) ||
-        (code == ZKL_EFULL && w->few_nodes) || (code == ZKL_ECLOSED && ask->proc->closed) ||
-        (code == ZKL_EAUTH && ask->proc->refused) || (code == ZKL_EACCES && may_be_denied(w)) ||
+        (code == ZKL_EFULL && w->few_nodes) || (code == ZKL_ECLOSED && ask->client->closed) ||
+        (code == ZKL_EAUTH && ask->client->refused) || (code == ZKL_EACCES && may_be_denied(w)) ||
         may_be_refused(w, code) || (code == ZKL_EMISMATCH && w->mismatch) ||
-        (code == ZKL_EMISMATCH && w->limit_changes && !ask->proc->view.agreed) ||
+        (code == ZKL_EMISMATCH && w->limit_changes && !ask->client->view.agreed) ||
         (code == ZKL_EINVAL && w->limit_changes);
     if (!right) {
         say("failed with %d: %s", code, ask->bundle.detail);
@@ -92,7 +92,7 @@ static void on_failed(struct ask *ask, int code)
 static void told(struct zkl_bundle *bundle, const struct zkl_notification *news)
 {
     struct ask *ask = (struct ask *)bundle;
-    if (ask->proc->dead_until_ms != 0)
+    if (ask->client->dead)
         return; /* no process receives it */
     must(!ask->over);
     if (news->type == ZKL_NOTIFY_ENDED) {
@@ -106,7 +106,7 @@ static void told(struct zkl_bundle *bundle, const struct zkl_notification *news)
         on_failed(ask, news->code);
 }
 
-void permits_notification(struct proc *p, struct zkl_contender *contender,
+void permits_notification(struct client *p, struct zkl_contender *contender,
                           const struct zkl_notification *news)
 {
     struct permit *permit = permit_of(contender);
@@ -122,7 +122,7 @@ void permits_notification(struct proc *p, struct zkl_contender *contender,
         p->world->tally->losses++;
     } else if (news->state != ZKL_HOLD_REVOKE_REQUESTED) {
         must(!permit->lost);
-        check_state(p, permit->suspect, news);
+        check_state(p->world, permit->suspect, news);
         permit->suspect = news->state == ZKL_HOLD_SUSPECT;
     }
 }
@@ -131,10 +131,10 @@ void permits_notification(struct proc *p, struct zkl_contender *contender,
 
 static void start(struct ask *ask)
 {
-    struct proc *p = ask->proc;
+    struct client *p = ask->client;
     struct world *w = p->world;
     size_t count = 1 + rnd(w, chance(w, 2) ? 1 : AT_ONCE_MAX);
-    *ask = (struct ask){.proc = p, .phase = WAITING};
+    *ask = (struct ask){.client = p, .phase = WAITING};
     int64_t lease_ns = chance(w, 6) ? (1 + rnd(w, 100)) * MS : 0;
     struct zkl_lock_request lock_request = {.path = &p->leases,
                                             .data = "owner",
@@ -166,26 +166,26 @@ static void start(struct ask *ask)
 
 static void stop(struct ask *ask)
 {
-    struct world *w = ask->proc->world;
+    struct world *w = ask->client->world;
     ask->stop_code = chance(w, 2) ? ZKL_ETIMEDOUT : ZKL_ECANCELED;
     happened(w, ask->stop_code == ZKL_ETIMEDOUT ? SIM_DEADLINE : SIM_CANCEL);
-    say("[%6lld] %d stops its permits", (long long)w->fake.now_ms, name_of(ask->proc));
-    zkl_bundle_stop(core_of(ask->proc), now_of(ask->proc), &ask->bundle, ask->stop_code);
+    say("[%6lld] %d stops its permits", (long long)w->fake.now_ms, name_of(ask->client));
+    zkl_bundle_stop(core_of(ask->client), now_of(ask->client), &ask->bundle, ask->stop_code);
     must(ask->phase != WAITING);
 }
 
 /* One by one; true: all of them are. */
 static bool release(struct ask *ask)
 {
-    struct world *w = ask->proc->world;
+    struct world *w = ask->client->world;
     bool all = true;
     for (size_t i = 0; i < count_of(ask); i++) {
         struct permit *permit = &ask->list[i];
         if (!permit->released && (w->calm || chance(w, 2))) {
             permit->released = true;
-            permit->unlocked = check_unlock(ask->proc, &permit->contender, permit->deleted_guid);
+            permit->unlocked = check_unlock(ask->client, &permit->contender, permit->deleted_guid);
             if (permit->in_core)
-                zkl_core_release(core_of(ask->proc), now_of(ask->proc), &permit->contender);
+                zkl_core_release(core_of(ask->client), now_of(ask->client), &permit->contender);
         }
         all = all && permit->released;
     }
@@ -200,7 +200,7 @@ static bool is_gone(const struct ask *ask)
     return gone;
 }
 
-void permits_run(struct proc *p)
+void permits_run(struct client *p)
 {
     struct world *w = p->world;
     for (int i = 0; w->semaphores && i < ASKS; i++) {
@@ -218,7 +218,7 @@ void permits_run(struct proc *p)
     }
 }
 
-bool permits_done(const struct proc *p)
+bool permits_done(const struct client *p)
 {
     bool done = true;
     for (int i = 0; i < ASKS; i++)
@@ -226,7 +226,7 @@ bool permits_done(const struct proc *p)
     return done;
 }
 
-int permits_out(const struct proc *p, const struct ask *ask)
+int permits_out(const struct client *p, const struct ask *ask)
 {
     int out = 0;
     for (size_t i = 0; ask->phase == GRANTED && i < count_of(ask); i++) {
@@ -249,7 +249,7 @@ void permits_note_limit(struct world *w)
     w->limits[w->limit_count++ % LIMITS_KEPT].number = number;
 }
 
-void permits_note_list(struct proc *p, int64_t zxid)
+void permits_note_list(struct client *p, int64_t zxid)
 {
     for (int i = 0; i < ASKS; i++) {
         struct ask *ask = &p->asks[i];
@@ -281,9 +281,9 @@ static void check_number(struct world *w, const struct ask *ask)
 {
     int out = 0;
     permits_note_limit(w);
-    for (int i = 0; i < PROCS; i++) {
-        for (int j = 0; j < ASKS && fake_alive(&w->fake, w->procs[i].core.session.id); j++)
-            out += permits_out(&w->procs[i], &w->procs[i].asks[j]);
+    for (int i = 0; i < CLIENTS; i++) {
+        for (int j = 0; j < ASKS && fake_alive(&w->fake, w->clients[i].core.session.id); j++)
+            out += permits_out(&w->clients[i], &w->clients[i].asks[j]);
     }
     if (out > most_allowed(w, ask->listed_zxid))
         wrong("more permits are out than there are");
@@ -293,8 +293,8 @@ static void check_number(struct world *w, const struct ask *ask)
 
 void permits_note_deletion(struct world *w, const char *path)
 {
-    for (int i = 0; i < PROCS * ASKS * AT_ONCE_MAX; i++) {
-        struct ask *ask = &w->procs[i / (ASKS * AT_ONCE_MAX)].asks[i / AT_ONCE_MAX % ASKS];
+    for (int i = 0; i < CLIENTS * ASKS * AT_ONCE_MAX; i++) {
+        struct ask *ask = &w->clients[i / (ASKS * AT_ONCE_MAX)].asks[i / AT_ONCE_MAX % ASKS];
         struct permit *permit = &ask->list[i % AT_ONCE_MAX];
         const char *guid = permit->contender.machine.guid;
         if (ask->phase != IDLE && guid[0] && strstr(path, guid))

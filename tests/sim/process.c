@@ -10,43 +10,43 @@
 #include "kinds.h"
 #include "world.h"
 
-int name_of(const struct proc *p)
+int name_of(const struct client *p)
 {
-    return (int)(p - p->world->procs);
+    return (int)(p - p->world->clients);
 }
 
-static int64_t per_ms(const struct proc *p)
+static int64_t per_ms(const struct client *p)
 {
     return MS + p->world->rates[name_of(p)];
 }
 
-static int64_t boot_of(const struct proc *p, int64_t ms)
+static int64_t boot_of(const struct client *p, int64_t ms)
 {
     bool stops = fake_breaks(&p->world->fake, FAKE_BOOTTIME_STOPS);
     return (ms - (stops ? p->suspended_ms : 0)) * per_ms(p) + BOOT_AHEAD_MS * MS;
 }
 
-struct zkl_time now_of(const struct proc *p)
+struct zkl_time now_of(const struct client *p)
 {
     int64_t ms = p->world->fake.now_ms;
     return (struct zkl_time){(ms - p->suspended_ms) * per_ms(p), boot_of(p, ms)};
 }
 
-struct zkl_core *core_of(struct proc *p)
+struct zkl_core *core_of(struct client *p)
 {
     p->world->core_steps++;
     return &p->core;
 }
 
-static struct proc *proc_of(struct zkl_port *port)
+static struct client *proc_of(struct zkl_port *port)
 {
-    return (struct proc *)((char *)port - offsetof(struct proc, port));
+    return (struct client *)((char *)port - offsetof(struct client, port));
 }
 
 /* --- the port ------------------------------------------------------------- */
 
 /* Whose nodes are made in one transaction. */
-static void note_transaction(struct proc *p, const struct zkl_request *request)
+static void note_transaction(struct client *p, const struct zkl_request *request)
 {
     bool mixed = false;
     for (size_t i = 0; i < request->check_count; i++)
@@ -62,7 +62,7 @@ static void note_transaction(struct proc *p, const struct zkl_request *request)
     }
 }
 
-static bool is_of_a_transaction(const struct proc *p, const struct zkl_contender_machine *m)
+static bool is_of_a_transaction(const struct client *p, const struct zkl_contender_machine *m)
 {
     for (int i = 0; i < ALL_APPS; i++) {
         if (&p->apps[i].contender.machine == m)
@@ -73,7 +73,7 @@ static bool is_of_a_transaction(const struct proc *p, const struct zkl_contender
 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
 {
-    struct proc *p = proc_of(port);
+    struct client *p = proc_of(port);
     struct world *w = p->world;
     enum zkl_answer answer = ZKL_ANSWER_LINK;
     if (w->out_of_memory && !w->healing && chance(w, 12)) {
@@ -97,15 +97,15 @@ static void port_notification(struct zkl_port *port, struct zkl_contender *conte
                               const struct zkl_notification *news)
 {
     static const char *const names[] = {"granted", "failed", "released", "state", "ended"};
-    struct proc *p = proc_of(port);
-    if (p->dead_until_ms != 0)
+    struct client *p = proc_of(port);
+    if (p->dead)
         return; /* no process receives it */
     say("  %d #%llu: %s %d %d", name_of(p), (unsigned long long)contender->number,
         names[news->type], news->code, news->state);
     if (permits_is_one(contender))
         permits_notification(p, contender, news);
     else
-        locks_notification((struct app *)contender, news);
+        locks_notification((struct place *)contender, news);
 }
 
 static void drop_handle(struct fake_handle **h, void (*how)(struct fake_handle *h))
@@ -117,7 +117,7 @@ static void drop_handle(struct fake_handle **h, void (*how)(struct fake_handle *
 
 static void port_session(struct zkl_port *port, unsigned actions)
 {
-    struct proc *p = proc_of(port);
+    struct client *p = proc_of(port);
     if (actions & ZKL_SA_LEAVE_SERVER)
         wrong("a server was left that has no data of its own");
     if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_CLOSED))
@@ -147,7 +147,7 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
 static void note_move(void *arg, const struct zkl_contender_machine *m,
                       enum zkl_contender_state from, const char *why)
 {
-    struct proc *p = arg;
+    struct client *p = arg;
     p->world->tally->contender[from][m->state]++;
     say("%d #%llu %s -> %s: %s", name_of(p),
         (unsigned long long)((const struct zkl_contender *)m)->number,
@@ -168,7 +168,7 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
 /* Of the machines that have no tracer. */
 static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
-    struct proc *p = proc_of(port);
+    struct client *p = proc_of(port);
     char line[ZKL_TRACE_MAX];
     zkl_trace_format(trace, line);
     say("%d %s", name_of(p), line);
@@ -177,7 +177,7 @@ static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 
 /* --- handles -------------------------------------------------------------- */
 
-static void tell_link(struct proc *p, struct fake_handle *h, int type)
+static void tell_link(struct client *p, struct fake_handle *h, int type)
 {
     static const enum zkl_session_event_type main[] = {
         [FAKE_UP] = ZKL_SE_UP, [FAKE_DOWN] = ZKL_SE_DOWN, [FAKE_EXPIRED] = ZKL_SE_EXPIRED};
@@ -209,7 +209,7 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
 }
 
 /* libzookeeper's completion thread calls back once. */
-static bool deliver(struct proc *p, struct fake_handle *h)
+static bool deliver(struct client *p, struct fake_handle *h)
 {
     bool deaf = p->deaf_until_ms > p->world->fake.now_ms && !p->world->calm;
     struct fake_message *message = h && !deaf ? fake_next(h) : NULL;
@@ -236,7 +236,7 @@ static bool deliver(struct proc *p, struct fake_handle *h)
     return true;
 }
 
-static void open_handles(struct proc *p)
+static void open_handles(struct client *p)
 {
     if (p->closed)
         return;
@@ -252,10 +252,12 @@ static void open_handles(struct proc *p)
 
 /* --- life ----------------------------------------------------------------- */
 
-void proc_init(struct world *w, struct proc *p)
+void proc_init(struct world *w, struct client *p)
 {
     struct zkl_semaphore_view view = p->view;
-    *p = (struct proc){.world = w, .view = view, .spin_ms = -1};
+    *p = (struct client){
+        .world = w, .view = view, .spin_ms = -1, .apps = &w->places[(p - w->clients) * ALL_APPS]};
+    memset(p->apps, 0, ALL_APPS * sizeof *p->apps);
     p->port = (struct zkl_port){.send = port_send,
                                 .notification = port_notification,
                                 .session = port_session,
@@ -273,11 +275,11 @@ void proc_init(struct world *w, struct proc *p)
     p->core.tracer = (struct zkl_tracer){note_move, p};
     p->current = fake_open(&w->fake);
     for (int i = 0; i < ALL_APPS; i++)
-        p->apps[i].proc = p;
+        p->apps[i].client = p;
     for (int i = 0; i < ASKS; i++)
-        p->asks[i].proc = p;
+        p->asks[i].client = p;
     for (int i = 0; i < QUESTIONS; i++)
-        p->questions[i].proc = p;
+        p->questions[i].client = p;
     for (int i = 0; i <= ROOTS; i++)
         p->paths[i] = zkl_path_of(root_paths[i]);
     p->gate = zkl_path_of(SIM_GATE);
@@ -286,9 +288,9 @@ void proc_init(struct world *w, struct proc *p)
     readers_init(p);
 }
 
-void proc_close(struct proc *p)
+void proc_close(struct client *p)
 {
-    if (p->closed || p->dead_until_ms != 0)
+    if (p->closed || p->dead)
         return;
     say("[%6lld] %d closes", (long long)p->world->fake.now_ms, name_of(p));
     p->closed = p->world->fault_seen = true;
@@ -297,43 +299,45 @@ void proc_close(struct proc *p)
     drop_handle(&p->probe, fake_close);
 }
 
-void proc_kill(struct proc *p)
+void proc_kill(struct client *p)
 {
     struct world *w = p->world;
     int64_t until_ms = w->fake.now_ms + 1 + rnd(w, 2 * FAKE_TIMEOUT_MS);
-    if (p->closed || p->dead_until_ms != 0)
+    if (p->closed || p->dead)
         return;
     say("[%6lld] %d is killed", (long long)w->fake.now_ms, name_of(p));
     drop_handle(&p->current, fake_kill);
     drop_handle(&p->probe, fake_kill);
-    p->dead_until_ms = until_ms; /* what follows only frees its memory */
+    p->dead = true; /* what follows only frees its memory */
     zkl_core_close(&p->core, now_of(p));
     while (p->core.first)
         zkl_core_abandon(&p->core, now_of(p), p->core.first, ZKL_REASON_OWNER_EXITED);
     zkl_core_fini(&p->core);
-    *p = (struct proc){.world = w, .view = p->view, .dead_until_ms = until_ms};
+    memset(p->apps, 0, ALL_APPS * sizeof *p->apps);
+    *p = (struct client){
+        .world = w, .view = p->view, .apps = p->apps, .dead = true, .dead_until_ms = until_ms};
 }
 
-void proc_fini(struct proc *p)
+void proc_fini(struct client *p)
 {
-    if (p->dead_until_ms != 0)
+    if (p->dead)
         return;
     proc_close(p);
     zkl_core_fini(&p->core);
 }
 
-bool proc_is_awake(const struct proc *p)
+bool proc_is_awake(const struct client *p)
 {
     return p->asleep_until_ms <= p->world->fake.now_ms;
 }
 
-bool proc_is_lively(const struct proc *p)
+bool proc_is_lively(const struct client *p)
 {
     bool quiet = p->quiet && p->current && p->current->isolated;
     return !p->world->healing && !p->closed && !quiet;
 }
 
-static void wake_up(struct proc *p)
+static void wake_up(struct client *p)
 {
     struct world *w = p->world;
     if (p->asleep_until_ms == 0)
@@ -345,7 +349,7 @@ static void wake_up(struct proc *p)
     p->dozes = false;
 }
 
-static void run_timer(struct proc *p)
+static void run_timer(struct client *p)
 {
     struct zkl_time now = now_of(p);
     if (p->closed || zkl_core_next_timeout(&p->core, now) > now.mono_ns)
@@ -356,11 +360,11 @@ static void run_timer(struct proc *p)
     zkl_core_timer(core_of(p), now);
 }
 
-bool proc_step(struct proc *p)
+bool proc_step(struct client *p)
 {
     struct world *w = p->world;
     bool busy = false;
-    if (p->dead_until_ms != 0) {
+    if (p->dead) {
         if (!w->calm && p->dead_until_ms > w->fake.now_ms)
             return false;
         happened(w, SIM_REBIRTH);

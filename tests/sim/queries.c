@@ -15,21 +15,22 @@ static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT, ZKL_RE
 /* Is the node that was asked about there, in the leader's eyes? */
 static bool is_there(const struct question *q)
 {
-    const struct fake_node *node = fake_find(&q->proc->world->fake, q->path);
+    const struct fake_node *node = fake_find(&q->client->world->fake, q->path);
     return node && node->czxid == q->query.czxid;
 }
 
 static void answered(struct zkl_query *query, int code, const struct zkl_reply *reply)
 {
     struct question *q = (struct question *)query;
-    struct world *w = q->proc->world;
-    if (q->proc->dead_until_ms != 0)
+    struct world *w = q->client->world;
+    if (q->client->dead)
         return; /* no process receives it */
     must(q->out);
     q->out = false;
-    say("  %d query %s: %d %d", name_of(q->proc), q->path, code, reply ? (int)reply->answer : -1);
+    say("  %d query %s: %d %d", name_of(q->client), q->path, code, reply ? (int)reply->answer : -1);
     if (!reply) {
-        must((code == ZKL_ECLOSED && q->proc->closed) || (code == ZKL_EAUTH && q->proc->refused));
+        must((code == ZKL_ECLOSED && q->client->closed) ||
+             (code == ZKL_EAUTH && q->client->refused));
         return;
     }
     must(code == 0);
@@ -58,7 +59,7 @@ static void answered(struct zkl_query *query, int code, const struct zkl_reply *
 }
 
 /* A contender's, which its server has shown to this process. */
-static const struct fake_node *some_node(const struct proc *p)
+static const struct fake_node *some_node(const struct client *p)
 {
     const struct fake *fake = &p->world->fake;
     if (fake->node_count == 0 || !p->current)
@@ -69,13 +70,13 @@ static const struct fake_node *some_node(const struct proc *p)
 
 static void ask(struct question *q)
 {
-    struct proc *p = q->proc;
+    struct client *p = q->client;
     struct world *w = p->world;
     const struct fake_node *node = some_node(p);
     enum zkl_request_kind kind = kinds[rnd(w, sizeof kinds / sizeof *kinds)];
     if (kind == ZKL_REQ_WATCH && !node)
         return;
-    *q = (struct question){.proc = p, .out = true, .until_ms = INT64_MAX};
+    *q = (struct question){.client = p, .out = true, .until_ms = INT64_MAX};
     snprintf(q->path, sizeof q->path, "%s",
              node && (kind == ZKL_REQ_WATCH || chance(w, 2)) ? node->path : "/a");
     q->query = (struct zkl_query){.kind = kind, .path = q->path, .data = "", .answered = answered};
@@ -88,7 +89,7 @@ static void ask(struct question *q)
     zkl_core_query(core_of(p), now_of(p), &q->query);
 }
 
-void queries_run(struct proc *p)
+void queries_run(struct client *p)
 {
     struct world *w = p->world;
     for (int i = 0; i < QUESTIONS; i++) {
@@ -103,7 +104,7 @@ void queries_run(struct proc *p)
     }
 }
 
-size_t queries_out(const struct proc *p)
+size_t queries_out(const struct client *p)
 {
     size_t out = 0;
     for (int i = 0; i < QUESTIONS; i++)
@@ -111,7 +112,7 @@ size_t queries_out(const struct proc *p)
     return out;
 }
 
-void queries_check(const struct proc *p)
+void queries_check(const struct client *p)
 {
     size_t asked = 0, parked = 0;
     for (const struct zkl_query *q = p->core.queries; q; q = q->next) {

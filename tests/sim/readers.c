@@ -17,35 +17,35 @@ static const char *lock_path(void)
     return root_paths[RW_ROOT];
 }
 
-static struct proc *of_cache(struct zkl_read_cache *cache)
+static struct client *of_cache(struct zkl_read_cache *cache)
 {
-    return (struct proc *)((char *)cache - offsetof(struct proc, cache));
+    return (struct client *)((char *)cache - offsetof(struct client, cache));
 }
 
 static void dropped(struct zkl_read_cache *cache, struct zkl_contender *contender)
 {
-    const struct proc *p = of_cache(cache);
+    const struct client *p = of_cache(cache);
     (void)contender;
-    for (int i = 0; p->dead_until_ms == 0 && i < SITTERS; i++)
+    for (int i = 0; !p->dead && i < SITTERS; i++)
         must(p->sitters[i].phase != INSIDE);
 }
 
-void readers_init(struct proc *p)
+void readers_init(struct client *p)
 {
     static const int64_t ages_ms[] = {20, 200, FOR_EVER_MS};
     size_t which = (size_t)(p->world->seed / READERS_ONCE_IN + (unsigned)name_of(p)) % 3;
     p->cache = (struct zkl_read_cache){.age_ns = ages_ms[which] * MS, .dropped = dropped};
     for (int i = 0; i < SITTERS; i++)
-        p->sitters[i] = (struct sitter){.proc = p};
+        p->sitters[i] = (struct sitter){.client = p};
 }
 
-bool app_is_reader_place(const struct app *app)
+bool app_is_reader_place(const struct place *app)
 {
-    return app - app->proc->apps >= APPS + ROOTS + PLACES;
+    return app - app->client->apps >= APPS + ROOTS + PLACES;
 }
 
 /* Before the place itself hears of it. */
-void readers_notification(struct app *place, const struct zkl_notification *news)
+void readers_notification(struct place *place, const struct zkl_notification *news)
 {
     if (news->type == ZKL_NOTIFY_RELEASED && place->phase == GRANTED)
         place->phase = UNLOCKING; /* the last one is out */
@@ -53,7 +53,7 @@ void readers_notification(struct app *place, const struct zkl_notification *news
 
 /* --- what messages say ------------------------------------------------------- */
 
-void readers_sent(struct proc *p, const struct zkl_request *request)
+void readers_sent(struct client *p, const struct zkl_request *request)
 {
     if (request->kind != ZKL_REQ_LIST_LOCK_PATH || strcmp(request->path, lock_path()) != 0)
         return;
@@ -61,7 +61,7 @@ void readers_sent(struct proc *p, const struct zkl_request *request)
     p->list_sent_ms = p->world->fake.now_ms;
 }
 
-void readers_answered(struct proc *p, const struct zkl_reply *reply)
+void readers_answered(struct client *p, const struct zkl_reply *reply)
 {
     if (reply->id != p->list_id || reply->answer != ZKL_ANSWER_OK)
         return;
@@ -71,14 +71,14 @@ void readers_answered(struct proc *p, const struct zkl_reply *reply)
 
 /* --- coming in --------------------------------------------------------------- */
 
-static bool writes(const struct app *app)
+static bool writes(const struct place *app)
 {
     return app->root == RW_ROOT && app->phase == WAITING &&
            app->contender.machine.lock_request.naming.role == ZKL_ROLE_WRITE;
 }
 
 /* A thread of this process wants to write. */
-static bool is_writing(const struct proc *p)
+static bool is_writing(const struct client *p)
 {
     bool any = false;
     for (int i = 0; i < APPS; i++)
@@ -86,9 +86,9 @@ static bool is_writing(const struct proc *p)
     return any;
 }
 
-static void check_entry(const struct proc *p)
+static void check_entry(const struct client *p)
 {
-    const struct app *place = (const struct app *)p->cache.holder;
+    const struct place *place = (const struct place *)p->cache.holder;
     int64_t now_ms = p->world->fake.now_ms;
     must(place && place->phase == GRANTED && !place->lost);
     must(is_proved(p, p->cache.holder) && !place->contender.machine.revoked);
@@ -104,7 +104,7 @@ static void check_entry(const struct proc *p)
 
 static bool enter(struct sitter *sitter)
 {
-    struct proc *p = sitter->proc;
+    struct client *p = sitter->client;
     atomic_store(&p->fresh_until_boot, zkl_proof_fresh_until(&p->core.session.proof));
     int64_t until = zkl_read_gate_enter(&p->cache.gate, &p->fresh_until_boot);
     if (now_of(p).boot_ns < until) {
@@ -118,7 +118,7 @@ static bool enter(struct sitter *sitter)
 }
 
 /* Some thread has not heard yet how it failed. */
-static bool is_asked_about(const struct proc *p, const struct app *place)
+static bool is_asked_about(const struct client *p, const struct place *place)
 {
     bool any = false;
     for (int i = 0; i < SITTERS; i++)
@@ -126,7 +126,7 @@ static bool is_asked_about(const struct proc *p, const struct app *place)
     return any;
 }
 
-static struct app *free_place(struct proc *p)
+static struct place *free_place(struct client *p)
 {
     for (int i = APPS + ROOTS + PLACES; i < ALL_APPS; i++) {
         if (p->apps[i].phase == IDLE && !is_asked_about(p, &p->apps[i]))
@@ -137,9 +137,9 @@ static struct app *free_place(struct proc *p)
 
 static void queue(struct sitter *sitter)
 {
-    struct proc *p = sitter->proc;
+    struct client *p = sitter->client;
     struct world *w = p->world;
-    struct app *place = free_place(p);
+    struct place *place = free_place(p);
     if (!place)
         return;
     struct zkl_lock_request lock_request = {.path = &p->paths[RW_ROOT],
@@ -148,12 +148,12 @@ static void queue(struct sitter *sitter)
                                             .try_only = chance(w, 6),
                                             .retained = p->cache.state == ZKL_READ_CACHE_EMPTY,
                                             .posted = chance(w, 4)};
-    *place = (struct app){.proc = p,
-                          .phase = WAITING,
-                          .root = RW_ROOT,
-                          .in_core = true,
-                          .try_only = lock_request.try_only,
-                          .until_ms = INT64_MAX};
+    *place = (struct place){.client = p,
+                            .phase = WAITING,
+                            .root = RW_ROOT,
+                            .in_core = true,
+                            .try_only = lock_request.try_only,
+                            .until_ms = INT64_MAX};
     sitter->place = place;
     sitter->phase = WAITING;
     zkl_core_acquire(core_of(p), now_of(p), &place->contender, &lock_request);
@@ -161,7 +161,7 @@ static void queue(struct sitter *sitter)
 
 static void start(struct sitter *sitter)
 {
-    struct world *w = sitter->proc->world;
+    struct world *w = sitter->client->world;
     sitter->until_ms = w->fake.now_ms + rnd(w, 100);
     if (enter(sitter))
         sitter->phase = INSIDE;
@@ -172,7 +172,7 @@ static void start(struct sitter *sitter)
 /* Its own node was granted: it becomes that of all, if that may be. */
 static void granted(struct sitter *sitter)
 {
-    struct proc *p = sitter->proc;
+    struct client *p = sitter->client;
     bool opens = sitter->place->contender.machine.lock_request.retained && !is_writing(p) &&
                  zkl_read_cache_open(core_of(p), now_of(p), &p->cache, &sitter->place->contender);
     sitter->phase = opens ? INSIDE : GRANTED;
@@ -186,8 +186,8 @@ static void granted(struct sitter *sitter)
 
 static void leave(struct sitter *sitter)
 {
-    struct proc *p = sitter->proc;
-    struct app *place = (struct app *)p->cache.holder;
+    struct client *p = sitter->client;
+    struct place *place = (struct place *)p->cache.holder;
     must(place && (place->phase == GRANTED || place->phase == ORPHANED));
     struct unlocked unlocked = check_unlock(p, &place->contender, place->deleted_guid);
     sitter->phase = IDLE;
@@ -200,14 +200,14 @@ static void leave(struct sitter *sitter)
 
 static void stop(struct sitter *sitter)
 {
-    struct proc *p = sitter->proc;
+    struct client *p = sitter->client;
     sitter->place->stop_code = ZKL_ETIMEDOUT;
     zkl_core_stop(core_of(p), now_of(p), &sitter->place->contender, ZKL_ETIMEDOUT);
 }
 
 static void run(struct sitter *sitter)
 {
-    struct world *w = sitter->proc->world;
+    struct world *w = sitter->client->world;
     bool due = w->calm || sitter->until_ms <= w->fake.now_ms;
     if (sitter->phase == WAITING && sitter->place->phase == GRANTED) {
         granted(sitter);
@@ -220,7 +220,7 @@ static void run(struct sitter *sitter)
     } else if (sitter->phase == GRANTED && due) {
         sitter->phase = IDLE;
         app_end_hold(sitter->place);
-    } else if (sitter->phase == IDLE && proc_is_lively(sitter->proc) && chance(w, 2)) {
+    } else if (sitter->phase == IDLE && proc_is_lively(sitter->client) && chance(w, 2)) {
         start(sitter);
     }
 }
@@ -228,15 +228,15 @@ static void run(struct sitter *sitter)
 /* Some process waits to write: then this one must be notified, and its readers must make room. */
 static bool is_wanted(const struct world *w)
 {
-    for (int i = 0; i < PROCS * ALL_APPS; i++) {
-        const struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
+    for (int i = 0; i < CLIENTS * ALL_APPS; i++) {
+        const struct place *app = &w->clients[i / ALL_APPS].apps[i % ALL_APPS];
         if (app->phase == WAITING && app->root == RW_ROOT)
             return true;
     }
     return false;
 }
 
-void readers_run(struct proc *p)
+void readers_run(struct client *p)
 {
     struct world *w = p->world;
     if (!w->readers)
@@ -244,7 +244,7 @@ void readers_run(struct proc *p)
     for (int i = 0; i < SITTERS; i++)
         run(&p->sitters[i]);
     for (int i = APPS + ROOTS + PLACES; i < ALL_APPS; i++) {
-        struct app *place = &p->apps[i];
+        struct place *place = &p->apps[i];
         if (!place->in_core && (place->phase == ANSWERED || place->phase == ORPHANED))
             place->phase = IDLE;
     }
@@ -253,13 +253,13 @@ void readers_run(struct proc *p)
 }
 
 /* A writer of this process is about to ask. */
-void readers_make_room(struct proc *p)
+void readers_make_room(struct client *p)
 {
     if (p->world->readers)
         zkl_read_cache_close(core_of(p), now_of(p), &p->cache);
 }
 
-bool readers_done(const struct proc *p)
+bool readers_done(const struct client *p)
 {
     bool done = p->cache.state == ZKL_READ_CACHE_EMPTY && !zkl_read_gate_any(&p->cache.gate);
     for (int i = 0; i < SITTERS; i++)

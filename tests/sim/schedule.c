@@ -53,9 +53,9 @@ static int64_t some_rate(struct world *w)
 static void servers_init(struct world *w)
 {
     fake_draw_rules(&w->fake, schedule_broken);
-    w->fake.expires = check_expiry;
+    check_begin(w);
     w->late_answers = chance(w, 2);
-    for (int i = 0; i < PROCS; i++)
+    for (int i = 0; i < CLIENTS; i++)
         w->rates[i] = some_rate(w);
 }
 
@@ -111,8 +111,10 @@ static void world_init(struct world *w)
     w->fake.resumes_none |= w->seed % RESUMES_NONE_ONCE_IN == 4;
     w->fake.reads_ahead = w->seed % READS_AHEAD_ONCE_IN == 2;
     w->local_queue_root = w->seed / LOCAL_QUEUE_ONCE_IN % 2 == 0 ? 0 : LOCAL_QUEUE_ROOT;
-    for (int i = 0; i < PROCS; i++)
-        proc_init(w, &w->procs[i]);
+    w->client_count = CLIENTS;
+    w->place_count = CLIENTS * ALL_APPS;
+    for (int i = 0; i < CLIENTS; i++)
+        proc_init(w, &w->clients[i]);
 }
 
 static void chaos(struct world *w, const bool *skip)
@@ -124,7 +126,7 @@ static void chaos(struct world *w, const bool *skip)
         say("step %d", w->step);
         faults_maybe(w);
         bool first = w->grouped && !chance(w, 3);
-        struct proc *p = &w->procs[first ? 0 : rnd(w, PROCS)];
+        struct client *p = &w->clients[first ? 0 : rnd(w, CLIENTS)];
         proc_step(p);
         check_process(p);
         check_world(w);
@@ -143,17 +145,17 @@ static void heal(struct world *w)
     int64_t began_ms = w->fake.now_ms;
     w->healing = w->calm = true;
     w->fake.would_not_once_in = 0;
-    for (int i = 0; i < PROCS; i++)
-        w->procs[i].unproved_ms = began_ms; /* whatever was before */
+    for (int i = 0; i < CLIENTS; i++)
+        w->clients[i].unproved_ms = began_ms; /* whatever was before */
     while (!check_done(w) && w->fake.now_ms - began_ms < HEAL_MS) {
         bool busy = false;
-        for (int i = 0; i < PROCS; i++) {
-            busy |= proc_step(&w->procs[i]);
-            check_process(&w->procs[i]);
+        for (int i = 0; i < CLIENTS; i++) {
+            busy |= proc_step(&w->clients[i]);
+            check_process(&w->clients[i]);
         }
         check_world(w);
-        if (chance(w, 50) && w->procs[0].current && w->procs[0].current->linked)
-            w->procs[0].current->stalled = true;
+        if (chance(w, 50) && w->clients[0].current && w->clients[0].current->linked)
+            w->clients[0].current->stalled = true;
         fake_pass(&w->fake, busy ? chance(w, 10) : 5);
         check_world(w);
     }
@@ -187,14 +189,16 @@ void schedule_run(uint64_t seed, const bool *skip, struct tally *tally)
     bool close_early = chance(w, 4);
     if (!close_early) {
         heal(w);
+        /* sessions that were closed without a link expire */
+        fake_pass(&w->fake, 4 * FAKE_TIMEOUT_MS);
         check_nothing_left(w);
     }
-    for (int i = 0; i < PROCS; i++)
-        proc_close(&w->procs[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        proc_close(&w->clients[i]);
     if (close_early)
         heal(w);
-    for (int i = 0; i < PROCS; i++)
-        proc_fini(&w->procs[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        proc_fini(&w->clients[i]);
     add_up(w);
     fake_fini(&w->fake);
     free(w);

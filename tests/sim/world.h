@@ -6,15 +6,12 @@
 #ifndef ZKL_SIM_WORLD_H
 #define ZKL_SIM_WORLD_H
 
-#include "core/bundle.h"
-#include "core/local_queue.h"
-#include "core/read_cache.h"
-#include "fake.h"
+#include <zklock/zklock.h>
+
+#include "owners/owners.h"
 #include "tally.h"
 
-#define MS INT64_C(1000000)
-#define BOOT_AHEAD_MS 5000000 /* keeps the two clocks apart */
-#define PROCS 3
+#define CLIENTS 3
 #define APPS 4
 #define ROOTS 3
 #define RW_ROOT 1              /* a read-write lock is there, at the others a mutex */
@@ -39,22 +36,14 @@
 #define CHAOS_STEPS 500
 #define HEAL_MS 60000 /* after which every owner must have got through */
 
-enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED, ORPHANED, INSIDE };
-
-/* What was true of a hold as its owner unlocked it. */
-struct unlocked {
-    bool proved; /* the window was open */
-    bool gone;   /* the node was deleted: another owner may have the lock already */
-};
-
 /* What owns a contender: the contender is its first member. */
-struct app {
+struct place {
     struct zkl_contender contender;
-    struct proc *proc;
+    struct client *client;
     enum phase phase;
     int root;
-    bool in_core, try_only, lost, suspect, revoked;
-    struct app *writer;                  /* a reader's that has the write lock already */
+    bool in_core, try_only, lost, suspect, revoked, permit;
+    struct place *writer;                /* a reader's that has the write lock already */
     char writer_guid[ZKL_GUID_LEN + 1];  /* its node's */
     char deleted_guid[ZKL_GUID_LEN + 1]; /* by a stranger: no exclusion is promised for it */
     char grouped_guid[ZKL_GUID_LEN + 1]; /* of a node that was made in a transaction */
@@ -72,9 +61,9 @@ struct app {
 /* A thread that takes turns. */
 struct guest {
     struct zkl_local_waiter turn; /* first */
-    struct proc *proc;
+    struct client *client;
     enum phase phase; /* IDLE, WAITING or GRANTED */
-    struct app *place;
+    struct place *place;
     int64_t ticket; /* the order in which they must get it */
     int stop_code;
     int64_t until_ms;
@@ -82,9 +71,9 @@ struct guest {
 
 /* A thread that reads: in a node of its own (GRANTED), or INSIDE that of all. */
 struct sitter {
-    struct proc *proc;
+    struct client *client;
     enum phase phase; /* IDLE, WAITING, GRANTED or INSIDE */
-    struct app *place;
+    struct place *place;
     int64_t until_ms;
 };
 
@@ -102,7 +91,7 @@ struct permit {
 /* An owner that acquires some permits together. */
 struct ask {
     struct zkl_bundle bundle; /* first */
-    struct proc *proc;
+    struct client *client;
     enum phase phase;
     struct permit list[AT_ONCE_MAX];
     struct zkl_contender gate;
@@ -118,19 +107,19 @@ struct ask {
 
 struct question {
     struct zkl_query query; /* first */
-    struct proc *proc;
+    struct client *client;
     bool out;
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
     int64_t until_ms;
 };
 
 /* A process: a core, its handles, its owners. */
-struct proc {
+struct client {
     struct zkl_core core;
     struct zkl_port port;
     struct world *world;
     struct fake_handle *current, *probe;
-    struct app apps[ALL_APPS];
+    struct place *apps; /* ALL_APPS of the world's places */
     struct zkl_bundle group;
     struct zkl_bundle_member members[ROOTS];
     int64_t group_until_ms;
@@ -151,11 +140,12 @@ struct proc {
     int64_t asleep_until_ms;
     int64_t deaf_until_ms; /* its completion thread stands still */
     int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */
-    int64_t dead_until_ms; /* killed; 0: it lives */
+    int64_t dead_until_ms; /* another process begins then */
     int64_t alone_ms;      /* since when its server is cut off from the others */
     bool dozes;            /* its links are none the worse for that */
     bool quiet; /* its owners want nothing new while its server is alone, which answers reads so */
     bool cut_soon; /* something is under way whose answer had better be lost now and then */
+    bool dead;     /* it was killed */
     bool closed, refused, open_current, open_probe;
     /* When it last could not prove its session: nothing to check, or no link. */
     int64_t unproved_ms;
@@ -169,13 +159,15 @@ struct world {
     uint64_t seed;
     struct fake_prng prng;
     struct fake fake;
-    struct proc procs[PROCS];
+    struct client clients[CLIENTS];
+    struct place places[CLIENTS * ALL_APPS];
+    int client_count, place_count;
     struct tally *tally;
     int step; /* of chaos, then CHAOS_STEPS */
     size_t core_steps;
     int64_t last_token[ROOTS + 1], last_writer[ROOTS + 1];
-    int64_t rates[PROCS]; /* of clocks, in ns per ms more than the servers' */
-    bool late_answers;    /* completion threads may stand still */
+    int64_t rates[CLIENTS]; /* of clocks, in ns per ms more than the servers' */
+    bool late_answers;      /* completion threads may stand still */
     bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
     bool says_no;            /* servers would not do this and that */
     bool denied;             /* some node was, to its owner's heartbeats */
@@ -222,126 +214,148 @@ extern uint64_t schedule_broken;
 /* Of the schedule that runs now, also when it went wrong. */
 int schedule_step(void);
 
-/* --- main.c ------------------------------------------------------------- */
-
-/* A line of the trace, if there is one. */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The schedule broke a promise: where and which, in words without figures that change as it is made
- * shorter; the details are in the trace. */
-void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-#define must(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            wrong("%s:%d: not true: %s", __FILE__, __LINE__, #condition);                          \
-    } while (0)
-
 /* --- process.c ---------------------------------------------------------- */
 
-void proc_init(struct world *w, struct proc *p);
+void proc_init(struct world *w, struct client *p);
 /* The core, for an entry point: each is a step. */
-struct zkl_core *core_of(struct proc *p);
-struct zkl_time now_of(const struct proc *p);
-int name_of(const struct proc *p);
-bool proc_is_awake(const struct proc *p);
+struct zkl_core *core_of(struct client *p);
+struct zkl_time now_of(const struct client *p);
+int name_of(const struct client *p);
+bool proc_is_awake(const struct client *p);
 /* Do its owners begin something new now and then? */
-bool proc_is_lively(const struct proc *p);
+bool proc_is_lively(const struct client *p);
 /* Something of it runs; true: something was done. */
-bool proc_step(struct proc *p);
-void proc_close(struct proc *p);
+bool proc_step(struct client *p);
+void proc_close(struct client *p);
 /* The whole process ends in one moment, and its session is left behind; another process begins in
  * its place at dead_until_ms. */
-void proc_kill(struct proc *p);
-void proc_fini(struct proc *p);
+void proc_kill(struct client *p);
+void proc_fini(struct client *p);
 
 /* --- what owners do ------------------------------------------------------- */
 
-void locks_notification(struct app *app, const struct zkl_notification *news);
-void locks_run(struct proc *p);
-void app_end_hold(struct app *app);
+void locks_notification(struct place *app, const struct zkl_notification *news);
+void locks_run(struct client *p);
+void app_end_hold(struct place *app);
 
-struct app *member_app(struct proc *p, size_t i);
-bool app_is_member(const struct app *app);
-void group_run(struct proc *p);
+struct place *member_app(struct client *p, size_t i);
+bool app_is_member(const struct place *app);
+void group_run(struct client *p);
 
 /* The semaphore as this world begins: existing, made by a stranger, or not existing. */
 void permits_init(struct world *w);
 bool permits_is_one(const struct zkl_contender *contender);
-void permits_notification(struct proc *p, struct zkl_contender *contender,
+void permits_notification(struct client *p, struct zkl_contender *contender,
                           const struct zkl_notification *news);
-void permits_run(struct proc *p);
+void permits_run(struct client *p);
 void permits_note_deletion(struct world *w, const char *path);
 /* A stranger changes the number, or the server removes empty containers. */
 void permits_interfere(struct world *w);
-bool permits_done(const struct proc *p);
+bool permits_done(const struct client *p);
 /* How many of the request are out, as far as can be proved now. */
-int permits_out(const struct proc *p, const struct ask *ask);
+int permits_out(const struct client *p, const struct ask *ask);
 /* After each step: what stands there now. */
 void permits_note_limit(struct world *w);
 /* Before a list of the leases is taken, which was made then. */
-void permits_note_list(struct proc *p, int64_t zxid);
+void permits_note_list(struct client *p, int64_t zxid);
 
-void queries_run(struct proc *p);
-void queries_check(const struct proc *p);
+void queries_run(struct client *p);
+void queries_check(const struct client *p);
 /* Those that are not answered yet. */
-size_t queries_out(const struct proc *p);
+size_t queries_out(const struct client *p);
 
-void local_queue_init(struct proc *p);
-bool app_is_place(const struct app *app);
+void local_queue_init(struct client *p);
+bool app_is_place(const struct place *app);
 /* Its member of the multi-lock is unlocked; true: the node stays, for threads that take turns. */
-bool local_queue_keep(struct app *member);
+bool local_queue_keep(struct place *member);
 /* Of a place. */
-void local_queue_notification(struct app *place, const struct zkl_notification *news);
-void local_queue_run(struct proc *p);
-bool local_queue_done(const struct proc *p);
+void local_queue_notification(struct place *place, const struct zkl_notification *news);
+void local_queue_run(struct client *p);
+bool local_queue_done(const struct client *p);
 
-void readers_init(struct proc *p);
-bool app_is_reader_place(const struct app *app);
-void readers_notification(struct app *place, const struct zkl_notification *news);
-void readers_sent(struct proc *p, const struct zkl_request *request);
-void readers_answered(struct proc *p, const struct zkl_reply *reply);
-void readers_run(struct proc *p);
-void readers_make_room(struct proc *p);
-bool readers_done(const struct proc *p);
+void readers_init(struct client *p);
+bool app_is_reader_place(const struct place *app);
+void readers_notification(struct place *place, const struct zkl_notification *news);
+void readers_sent(struct client *p, const struct zkl_request *request);
+void readers_answered(struct client *p, const struct zkl_reply *reply);
+void readers_run(struct client *p);
+void readers_make_room(struct client *p);
+bool readers_done(const struct client *p);
 
 /* --- faults.c ----------------------------------------------------------- */
 
 void faults_maybe(struct world *w);
 /* A link that does not work is noticed in time. */
-void faults_notice(struct proc *p);
+void faults_notice(struct client *p);
 /* Links come back, followers catch up. */
-void faults_mend(struct proc *p);
+void faults_mend(struct client *p);
 
 /* --- check.c ------------------------------------------------------------ */
 
-/* Does the session's window, and the lease if there is one, prove it now? */
-bool is_proved(const struct proc *p, const struct zkl_contender *c);
-/* A hold was reported as SUSPECT, and was so before or not, or as HELD. */
-void check_state(const struct proc *p, bool was_suspect, const struct zkl_notification *news);
 /* May a contender that waits for a proof with its node be notified that it is denied? */
 bool may_be_denied(const struct world *w);
 /* Is it what a server said that would not do something? */
 bool may_be_refused(const struct world *w, int code);
-/* At the moment of a grant. */
-void check_grant(struct world *w, const struct app *app);
-/* When a contender gets to HOLDING by what its server has just shown it. */
-void check_hold(const struct proc *p, const struct zkl_contender_machine *m);
-/* A hold was reported as lost. */
-void check_loss(struct world *w, const struct app *app, int reason);
-/* An owner is about to unlock; deleted_guid as in struct app. */
-struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
-                             const char *deleted_guid);
-/* What it received. */
-void check_unlocked(struct world *w, const struct unlocked *unlocked, int code);
+void check_begin(struct world *w);
 /* A handle is opened. */
-void check_opening(struct proc *p);
-void check_process(struct proc *p);
-/* A session is about to expire. */
-void check_expiry(struct fake *fake, int64_t session);
+void check_opening(struct client *p);
+void check_process(struct client *p);
 void check_world(struct world *w);
 bool check_done(const struct world *w);
-void check_nothing_left(struct world *w);
 /* Print who has not got through, and give up. */
 void check_complain(struct world *w) __attribute__((noreturn));
+
+/* --- for tests/owners ----------------------------------------------------- */
+
+static inline bool client_is_gone(const struct client *c)
+{
+    return c->dead || c->closed;
+}
+
+static inline bool client_hears(const struct client *c)
+{
+    (void)c;
+    return true; /* or the core hears in time what it has to know */
+}
+
+static inline bool timers_are_late(const struct client *c)
+{
+    return !c->world->calm || !proc_is_awake(c);
+}
+
+/* May its session be given up before it has ended? */
+static inline bool may_end_alive(const struct client *c)
+{
+    return c->world->elected || c->refused || c->world->fake.resumes_none;
+}
+
+static inline bool data_was_lost(const struct world *w)
+{
+    return w->wiped;
+}
+
+static inline bool counter_is_odd(const struct world *w)
+{
+    return w->counter_moved;
+}
+
+static inline bool must_be_gone(const struct world *w, int64_t session)
+{
+    (void)w, (void)session;
+    return true;
+}
+
+static inline bool place_is_taken(const struct place *place)
+{
+    return place->guest != NULL;
+}
+
+static inline void unlock_was_noted(struct world *w, const struct unlocked *unlocked, int code)
+{
+    if (unlocked->gone)
+        happened(w, SIM_GONE_AT_UNLOCK);
+    if (code == ZKL_EDOUBT)
+        happened(w, SIM_DOUBTED);
+}
 
 #endif
