@@ -2,18 +2,6 @@
  * What must be true beside what tests/owners/check.c has, and the end. */
 #include "world.h"
 
-static void check_permits(const struct world *w)
-{
-    int out = 0;
-    for (int i = 0; i < w->owner_count; i++) {
-        const struct owner *o = &w->owners[i];
-        if (!o->client->dead && fake_alive(&w->fake, o->client->core.session.id))
-            out += owner_permits_out(o);
-    }
-    if (out > w->bounds->scenario->permits)
-        wrong("more permits are out than there are");
-}
-
 void check_world(struct world *w)
 {
     for (int i = 0; i < w->client_count; i++) {
@@ -23,7 +11,8 @@ void check_world(struct world *w)
         check_core(&w->clients[i], true);
     }
     check_exclusion(w);
-    check_permits(w);
+    if (permits_out(w) > w->bounds->scenario->permits)
+        wrong("more permits are out than there are");
 }
 
 bool check_done(const struct world *w)

@@ -182,8 +182,8 @@ static void add_faults(struct list *l)
         struct owner *o = &w->owners[i];
         if (owner_may_stop(o))
             add_fault(l, FAULT_CANCEL, i);
-        if (owner_may_unlock(o) && (o->part->kind == PART_LOCK || o->part->kind == PART_TURN ||
-                                    o->part->kind == PART_READER))
+        if (owner_may_unlock(o) &&
+            (o->kind == PART_LOCK || o->kind == PART_TURN || o->kind == PART_READER))
             add_fault(l, FAULT_EXIT, i);
         if (owner_may_unlock(o) && o->part->leases)
             add_fault(l, FAULT_RENEW, i);
@@ -299,7 +299,7 @@ static void take_fault(struct world *w, enum fault fault, int whom)
         c->deaf = true;
         break;
     case FAULT_CANCEL:
-        owner_stop(o);
+        owner_is_stopped(o);
         break;
     case FAULT_KILL:
         client_kill(c);
@@ -324,7 +324,7 @@ static void take_fault(struct world *w, enum fault fault, int whom)
         w->denied = node->denied = true;
         break;
     case FAULT_RENEW:
-        owner_renew(o);
+        owner_renews(o);
         break;
     case FAULT_RAISE:
         w->raised = true;
@@ -350,7 +350,7 @@ static void take(struct world *w, struct choice choice)
     struct client *c = &w->clients[choice.client < w->client_count ? choice.client : 0];
     switch ((enum act)choice.act) {
     case ACT_START:
-        owner_start(&w->owners[choice.what]);
+        owner_starts(&w->owners[choice.what]);
         break;
     case ACT_UNLOCK:
         owner_unlock(&w->owners[choice.what]);
@@ -488,7 +488,7 @@ static bool calm_client(struct world *w, struct client *c)
             if (o->client != c)
                 continue;
             if (owner_may_start(o)) {
-                owner_start(o);
+                owner_starts(o);
                 return true;
             }
             if (owner_may_unlock(o)) {

@@ -465,7 +465,7 @@ void world_settle(struct world *w)
         must(rounds < SETTLES_MAX);
         for (int i = 0; i < w->client_count; i++)
             busy |= settle_client(&w->clients[i]);
-        owners_run(w);
+        world_run(w);
     }
 }
 

@@ -77,8 +77,9 @@ STRUCTS = {
     'fake_change': ('c', {}),
     'client': ('c', {'port': CONSTANT, 'gate': 'a path of which only the text and the lists count', 'world': CONSTANT, 'tickets': COUNTER, 'guids': COUNTER, 'open_current': PASSING,
                      'open_probe': PASSING, 'fresh_until_boot': PASSING}),
-    'place': ('p', {'client': CONSTANT, 'root': CONSTANT, 'permit': CONSTANT, 'told_until_boot': UNUSED}),
-    'owner': ('o', {'query': PLACES, 'members': PASSING}),
+    'place': ('p', {'client': CONSTANT, 'kind': CONSTANT, 'root': CONSTANT, 'kept': UNUSED, 'grouped_guid': UNUSED, 'told_until_boot': UNUSED}),
+    'owner': ('o', {'query': PLACES, 'members': PASSING, 'writer': CONSTANT, 'kind': CONSTANT, 'count': CONSTANT, 'stop_code': PASSING,
+                    'try_only': CONSTANT, 'ahead': UNUSED, 'without': UNUSED, 'holds': UNUSED, 'until_ms': UNUSED, 'listed_zxid': UNUSED}),
     'touches': ('t', {}),
     'world': ('w d.w', {'prng': UNUSED}),
 }

@@ -10,9 +10,10 @@
 #include "core/watch.h"
 #include "world.h"
 
-bool is_proved(const struct client *c, const struct zkl_contender *contender)
+bool is_proved(const struct place *place)
 {
-    const struct zkl_contender_machine *m = &contender->machine;
+    const struct client *c = place->client;
+    const struct zkl_contender_machine *m = &place->contender.machine;
     int64_t now = now_of(c).boot_ns;
     return m->state == ZKL_CONTENDER_HOLDING && !m->unchecked &&
            now < zkl_session_window_end(&c->core.session) &&
@@ -99,13 +100,13 @@ void check_loss(struct world *w, const struct place *place, int reason)
 }
 
 /* No promise covers a stranger that deletes nodes, or lost data. */
-struct unlocked check_unlock(const struct client *c, const struct zkl_contender *contender,
-                             const char *deleted_guid)
+struct unlocked check_unlock(const struct place *place)
 {
-    const struct zkl_contender_machine *m = &contender->machine;
+    const struct client *c = place->client;
+    const struct zkl_contender_machine *m = &place->contender.machine;
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
     path_of(m, path, sizeof path);
-    bool excused = data_was_lost(c->world) || strcmp(deleted_guid, m->guid) == 0;
+    bool excused = data_was_lost(c->world) || was_deleted(place);
     /* Of an unchecked one the window is 0. */
     bool holds = m->state == ZKL_CONTENDER_HOLDING && !m->unchecked;
     return (struct unlocked){.proved = holds &&
@@ -185,11 +186,11 @@ void check_grant(struct world *w, const struct place *place)
 static bool holds_now(const struct place *place)
 {
     const struct client *c = place->client;
-    if (place->phase != GRANTED || place->permit || c->dead || was_deleted(place))
+    if (place->phase != GRANTED || place->kind == PART_PERMITS || c->dead || was_deleted(place))
         return false;
     if (place->lost) /* it may have looked at its window before */
         return now_of(c).boot_ns < place->told_until_boot;
-    if (!place->in_core || !is_proved(c, &place->contender))
+    if (!place->in_core || !is_proved(place))
         return false;
     bool lives = fake_alive(&c->world->fake, c->core.session.id);
     must(lives || data_was_lost(c->world)); /* which no promise covers */
@@ -385,7 +386,7 @@ static void check_idle(const struct client *c)
         return;
     const struct zkl_contender_machine *m = &c->local_queue.holder->machine;
     must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && !m->contended);
-    must(!place_is_taken((const struct place *)c->local_queue.holder) && !c->local_queue.first);
+    must(((const struct place *)c->local_queue.holder)->owner == NULL && !c->local_queue.first);
 }
 
 void check_core(const struct client *c, bool with_tables)

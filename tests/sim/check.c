@@ -8,18 +8,6 @@
 
 #define SESSIONS_APART_MS 1000
 
-bool may_be_denied(const struct world *w)
-{
-    return w->denied || w->fake.rules.eager || w->says_no;
-}
-
-bool may_be_refused(const struct world *w, int code)
-{
-    bool says_so = code == ZKL_EQUOTA || code == ZKL_EREADONLY || code == ZKL_EBADPATH ||
-                   code == ZKL_EUNIMPLEMENTED;
-    return w->says_no && says_so;
-}
-
 static void note_margin(struct world *w, int64_t margin_ns)
 {
     struct tally *tally = w->tally;
@@ -97,15 +85,11 @@ static bool is_done(const struct client *p)
 {
     if (p->dead)
         return false;
-    if (!core_is_done(&p->core) || !permits_done(p) || !local_queue_done(p) || !readers_done(p))
+    if (!core_is_done(&p->core) || !owners_done(p))
         return false;
     /* What a late write leaves is removed by a look. */
     if ((p->current && p->current->late.first) || p->core.leftovers.due_mono_ns != INT64_MAX)
         return false;
-    for (int i = 0; i < ALL_APPS; i++) {
-        if (p->apps[i].phase != IDLE)
-            return false;
-    }
     return true;
 }
 

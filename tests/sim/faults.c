@@ -184,10 +184,10 @@ static void disturb(struct client *p)
 /* The state of some reader under a write lock, where what may happen takes long to come by itself. */
 static enum zkl_contender_state state_under(const struct client *p)
 {
-    for (int i = 0; i < APPS; i++) {
-        const struct place *app = &p->apps[i];
-        enum zkl_contender_state state = app->contender.machine.state;
-        if (app->in_core && app->writer &&
+    for (int i = 0; i < PLACES_EACH; i++) {
+        const struct place *place = &p->places[i];
+        enum zkl_contender_state state = place->contender.machine.state;
+        if (place->in_core && place->writer_guid[0] &&
             (state == ZKL_CONTENDER_RECOVERING || state == ZKL_CONTENDER_CONFIRMING))
             return state;
     }
@@ -320,22 +320,11 @@ static struct fake_node *some_node(struct world *w)
     return node->dzxid == 0 && node->owner != 0 ? node : NULL;
 }
 
-static void note_deletion(struct world *w, const struct fake_node *node)
-{
-    permits_note_deletion(w, node->path);
-    for (int i = 0; i < CLIENTS * ALL_APPS; i++) {
-        struct place *app = &w->clients[i / ALL_APPS].apps[i % ALL_APPS];
-        const char *guid = app->contender.machine.guid;
-        if (app->in_core && guid[0] && strstr(node->path, guid))
-            memcpy(app->deleted_guid, guid, sizeof app->deleted_guid);
-    }
-}
-
 static void delete_node(struct world *w, struct fake_node *node)
 {
     happened(w, SIM_DELETED);
     say("[%6lld] a stranger deletes %s", (long long)w->fake.now_ms, node->path);
-    note_deletion(w, node);
+    owners_note_deletion(w, node->path);
     fake_delete(&w->fake, node);
 }
 

@@ -53,20 +53,20 @@ static void note_transaction(struct client *p, const struct zkl_request *request
         mixed |= request->texts && !request->texts[i];
     if (mixed)
         happened(p->world, SIM_GROUP_COMMIT);
-    for (int i = 0; i < ALL_APPS; i++) {
-        const char *guid = p->apps[i].contender.machine.guid;
+    for (int i = 0; i < PLACES_EACH; i++) {
+        const char *guid = p->places[i].contender.machine.guid;
         for (size_t j = 0; guid[0] && j < request->check_count; j++) {
             if (strstr(request->checks[j], guid))
-                memcpy(p->apps[i].grouped_guid, guid, sizeof p->apps[i].grouped_guid);
+                memcpy(p->places[i].grouped_guid, guid, sizeof p->places[i].grouped_guid);
         }
     }
 }
 
 static bool is_of_a_transaction(const struct client *p, const struct zkl_contender_machine *m)
 {
-    for (int i = 0; i < ALL_APPS; i++) {
-        if (&p->apps[i].contender.machine == m)
-            return strcmp(p->apps[i].grouped_guid, m->guid) == 0;
+    for (int i = 0; i < PLACES_EACH; i++) {
+        if (&p->places[i].contender.machine == m)
+            return strcmp(p->places[i].grouped_guid, m->guid) == 0;
     }
     return false;
 }
@@ -102,10 +102,7 @@ static void port_notification(struct zkl_port *port, struct zkl_contender *conte
         return; /* no process receives it */
     say("  %d #%llu: %s %d %d", name_of(p), (unsigned long long)contender->number,
         names[news->type], news->code, news->state);
-    if (permits_is_one(contender))
-        permits_notification(p, contender, news);
-    else
-        locks_notification((struct place *)contender, news);
+    owners_notification(p, contender, news);
 }
 
 static void drop_handle(struct fake_handle **h, void (*how)(struct fake_handle *h))
@@ -255,9 +252,11 @@ static void open_handles(struct client *p)
 void proc_init(struct world *w, struct client *p)
 {
     struct zkl_semaphore_view view = p->view;
-    *p = (struct client){
-        .world = w, .view = view, .spin_ms = -1, .apps = &w->places[(p - w->clients) * ALL_APPS]};
-    memset(p->apps, 0, ALL_APPS * sizeof *p->apps);
+    *p = (struct client){.world = w,
+                         .view = view,
+                         .spin_ms = -1,
+                         .owners = &w->owners[(p - w->clients) * OWNERS_EACH],
+                         .places = &w->places[(p - w->clients) * PLACES_EACH]};
     p->port = (struct zkl_port){.send = port_send,
                                 .notification = port_notification,
                                 .session = port_session,
@@ -274,18 +273,12 @@ void proc_init(struct world *w, struct client *p)
         w->grouped ? 1 : 1 + (unsigned)(w->seed % ZKL_GROUP_COMMIT_FROM); /* not drawn */
     p->core.tracer = (struct zkl_tracer){note_move, p};
     p->current = fake_open(&w->fake);
-    for (int i = 0; i < ALL_APPS; i++)
-        p->apps[i].client = p;
-    for (int i = 0; i < ASKS; i++)
-        p->asks[i].client = p;
     for (int i = 0; i < QUESTIONS; i++)
         p->questions[i].client = p;
-    for (int i = 0; i <= ROOTS; i++)
+    for (int i = 0; i <= LEASES; i++)
         p->paths[i] = zkl_path_of(root_paths[i]);
     p->gate = zkl_path_of(SIM_GATE);
-    p->leases = zkl_path_of(SIM_LEASES);
-    local_queue_init(p);
-    readers_init(p);
+    owners_init(p);
 }
 
 void proc_close(struct client *p)
@@ -313,9 +306,13 @@ void proc_kill(struct client *p)
     while (p->core.first)
         zkl_core_abandon(&p->core, now_of(p), p->core.first, ZKL_REASON_OWNER_EXITED);
     zkl_core_fini(&p->core);
-    memset(p->apps, 0, ALL_APPS * sizeof *p->apps);
-    *p = (struct client){
-        .world = w, .view = p->view, .apps = p->apps, .dead = true, .dead_until_ms = until_ms};
+    owners_forget(p);
+    *p = (struct client){.world = w,
+                         .view = p->view,
+                         .owners = p->owners,
+                         .places = p->places,
+                         .dead = true,
+                         .dead_until_ms = until_ms};
 }
 
 void proc_fini(struct client *p)
@@ -384,14 +381,7 @@ bool proc_step(struct client *p)
     busy |= deliver(p, p->probe);
     if (w->calm || chance(w, 2))
         run_timer(p);
-    locks_run(p);
-    if (!w->grouped || w->healing || chance(w, 12)) { /* else they would come between */
-        group_run(p);
-        permits_run(p);
-        queries_run(p);
-    }
-    local_queue_run(p);
-    readers_run(p);
+    owners_step(p);
     faults_mend(p);
     return busy;
 }

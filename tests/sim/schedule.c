@@ -6,7 +6,7 @@
 
 #include "world.h"
 
-const char *const root_paths[ROOTS + 1] = {"/a", "/b/c", "/x/y/z", "/turns"};
+const char *const root_paths[LEASES + 1] = {"/a", "/b/c", "/x/y/z", "/turns", SIM_LEASES};
 static struct world *the_world;
 uint64_t schedule_broken;
 
@@ -112,7 +112,7 @@ static void world_init(struct world *w)
     w->fake.reads_ahead = w->seed % READS_AHEAD_ONCE_IN == 2;
     w->local_queue_root = w->seed / LOCAL_QUEUE_ONCE_IN % 2 == 0 ? 0 : LOCAL_QUEUE_ROOT;
     w->client_count = CLIENTS;
-    w->place_count = CLIENTS * ALL_APPS;
+    w->owner_count = CLIENTS * OWNERS_EACH;
     for (int i = 0; i < CLIENTS; i++)
         proc_init(w, &w->clients[i]);
 }

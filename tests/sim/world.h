@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One schedule: some processes, each the real core with its owners, on one ensemble in memory. The
- * parts: process.c (the driver's substitute), locks.c, group.c, permits.c, queries.c, local_queue.c
- * (actions of owners), faults.c (faults), check.c (what must be true all the time), schedule.c (one
- * seed from begin to end), tally.c (counts of trials), main.c. */
+ * parts: process.c (the driver's substitute), owners.c (when owners act), permits.c, readers.c,
+ * queries.c, faults.c (faults), check.c (what must be true all the time), schedule.c (one seed from
+ * begin to end), tally.c (counts of trials), main.c. What owners do is in tests/owners. */
 #ifndef ZKL_SIM_WORLD_H
 #define ZKL_SIM_WORLD_H
 
@@ -12,16 +12,16 @@
 #include "tally.h"
 
 #define CLIENTS 3
-#define APPS 4
 #define ROOTS 3
 #define RW_ROOT 1              /* a read-write lock is there, at the others a mutex */
 #define LOCAL_QUEUE_ROOT ROOTS /* only for threads that take turns */
-#define GUESTS 4               /* threads that take turns */
-#define PLACES 7               /* which they queue with */
-#define LOCAL_QUEUE_ONCE_IN 3  /* schedules */
-#define SITTERS 4              /* threads that read in one node */
-#define READER_PLACES 6        /* which they queue with */
-#define READERS_ONCE_IN 8      /* schedules; not a multiple of the others */
+#define LEASES (ROOTS + 1)
+#define LOCKERS 4             /* the first owners of a process */
+#define ASKS 2                /* the last ones, who take permits */
+#define OWNERS_EACH 15        /* of a process, */
+#define PLACES_EACH 26        /* and what they queue with */
+#define LOCAL_QUEUE_ONCE_IN 3 /* schedules */
+#define READERS_ONCE_IN 8     /* not a multiple of the others */
 #define SAYS_NO_ONCE_IN 5
 #define FOREIGN_ONCE_IN 11
 #define LONELY_ONCE_IN 7        /* not a multiple of the above */
@@ -30,77 +30,8 @@
 #define READS_AHEAD_ONCE_IN 4
 #define RESUMES_NONE_ONCE_IN 13
 #define FEW_NODES_ONCE_IN 11
-/* Behind the apps proper the members of the process's multi-lock, by root, and then the places: of those who take
- * turns, and of readers. */
-#define ALL_APPS (APPS + ROOTS + PLACES + READER_PLACES)
 #define CHAOS_STEPS 500
 #define HEAL_MS 60000 /* after which every owner must have got through */
-
-/* What owns a contender: the contender is its first member. */
-struct place {
-    struct zkl_contender contender;
-    struct client *client;
-    enum phase phase;
-    int root;
-    bool in_core, try_only, lost, suspect, revoked, permit;
-    struct place *writer;                /* a reader's that has the write lock already */
-    char writer_guid[ZKL_GUID_LEN + 1];  /* its node's */
-    char deleted_guid[ZKL_GUID_LEN + 1]; /* by a stranger: no exclusion is promised for it */
-    char grouped_guid[ZKL_GUID_LEN + 1]; /* of a node that was made in a transaction */
-    int64_t session;                     /* of its grant */
-    int64_t
-        told_until_boot; /* the window that its owner could see before the loss; 0: not lost so */
-    struct unlocked unlocked;
-    int stop_code;
-    int64_t until_ms;    /* the owner's plan: give up or unlock then */
-    bool kept;           /* a multi-lock's member's: it is a place until it is given up */
-    struct guest *guest; /* a place's: the thread that has it, or waits with it */
-    unsigned handed;     /* how often while others queued */
-};
-
-/* A thread that takes turns. */
-struct guest {
-    struct zkl_local_waiter turn; /* first */
-    struct client *client;
-    enum phase phase; /* IDLE, WAITING or GRANTED */
-    struct place *place;
-    int64_t ticket; /* the order in which they must get it */
-    int stop_code;
-    int64_t until_ms;
-};
-
-/* A thread that reads: in a node of its own (GRANTED), or INSIDE that of all. */
-struct sitter {
-    struct client *client;
-    enum phase phase; /* IDLE, WAITING, GRANTED or INSIDE */
-    struct place *place;
-    int64_t until_ms;
-};
-
-#define ASKS 2
-#define AT_ONCE_MAX 3
-
-/* What owns a permit's contender, its first member. */
-struct permit {
-    struct zkl_contender contender;
-    bool in_core, lost, suspect, released;
-    char deleted_guid[ZKL_GUID_LEN + 1];
-    struct unlocked unlocked;
-};
-
-/* An owner that acquires some permits together. */
-struct ask {
-    struct zkl_bundle bundle; /* first */
-    struct client *client;
-    enum phase phase;
-    struct permit list[AT_ONCE_MAX];
-    struct zkl_contender gate;
-    struct zkl_bundle_member members[1 + AT_ONCE_MAX]; /* the gate, and the list */
-    bool over;                                         /* the core is done with the request */
-    int64_t listed_zxid; /* of the last list of leases that came while one was undecided */
-    int stop_code;
-    int64_t until_ms;
-};
 
 #define QUESTIONS 3
 #define LIMITS_KEPT 64
@@ -119,19 +50,17 @@ struct client {
     struct zkl_port port;
     struct world *world;
     struct fake_handle *current, *probe;
-    struct place *apps; /* ALL_APPS of the world's places */
+    struct owner *owners; /* OWNERS_EACH of the world's, */
+    struct place *places; /* and PLACES_EACH */
+    struct permits asks[ASKS];
     struct zkl_bundle group;
     struct zkl_bundle_member members[ROOTS];
-    int64_t group_until_ms;
-    struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */
-    struct zkl_path paths[ROOTS + 1], gate, leases;
+    struct zkl_path paths[LEASES + 1], gate;
     struct question questions[QUESTIONS];
     struct zkl_local_queue local_queue;
-    struct guest guests[GUESTS];
-    int64_t tickets;
+    int tickets;
     struct zkl_read_cache cache;
-    struct sitter sitters[SITTERS];
     atomic_llong fresh_until_boot;
     uint64_t links; /* a number for each link of the current handle */
     /* Of lists of the readers' path with a watch: the last that was asked for, and the last that came. */
@@ -160,8 +89,9 @@ struct world {
     struct fake_prng prng;
     struct fake fake;
     struct client clients[CLIENTS];
-    struct place places[CLIENTS * ALL_APPS];
-    int client_count, place_count;
+    struct owner owners[CLIENTS * OWNERS_EACH];
+    struct place places[CLIENTS * PLACES_EACH];
+    int client_count, owner_count, place_count;
     struct tally *tally;
     int step; /* of chaos, then CHAOS_STEPS */
     size_t core_steps;
@@ -195,7 +125,7 @@ struct world {
     int64_t last_gate;
 };
 
-extern const char *const root_paths[ROOTS + 1];
+extern const char *const root_paths[LEASES + 1];
 #define SIM_SEMAPHORE "/s"
 #define SIM_GATE SIM_SEMAPHORE "/locks"
 #define SIM_LEASES SIM_SEMAPHORE "/leases"
@@ -234,26 +164,15 @@ void proc_fini(struct client *p);
 
 /* --- what owners do ------------------------------------------------------- */
 
-void locks_notification(struct place *app, const struct zkl_notification *news);
-void locks_run(struct client *p);
-void app_end_hold(struct place *app);
-
-struct place *member_app(struct client *p, size_t i);
-bool app_is_member(const struct place *app);
-void group_run(struct client *p);
+void owners_init(struct client *p);
+/* They begin something, give up, or end it. */
+void owners_step(struct client *p);
+bool owners_done(const struct client *p);
 
 /* The semaphore as this world begins: existing, made by a stranger, or not existing. */
 void permits_init(struct world *w);
-bool permits_is_one(const struct zkl_contender *contender);
-void permits_notification(struct client *p, struct zkl_contender *contender,
-                          const struct zkl_notification *news);
-void permits_run(struct client *p);
-void permits_note_deletion(struct world *w, const char *path);
 /* A stranger changes the number, or the server removes empty containers. */
 void permits_interfere(struct world *w);
-bool permits_done(const struct client *p);
-/* How many of the request are out, as far as can be proved now. */
-int permits_out(const struct client *p, const struct ask *ask);
 /* After each step: what stands there now. */
 void permits_note_limit(struct world *w);
 /* Before a list of the leases is taken, which was made then. */
@@ -264,23 +183,8 @@ void queries_check(const struct client *p);
 /* Those that are not answered yet. */
 size_t queries_out(const struct client *p);
 
-void local_queue_init(struct client *p);
-bool app_is_place(const struct place *app);
-/* Its member of the multi-lock is unlocked; true: the node stays, for threads that take turns. */
-bool local_queue_keep(struct place *member);
-/* Of a place. */
-void local_queue_notification(struct place *place, const struct zkl_notification *news);
-void local_queue_run(struct client *p);
-bool local_queue_done(const struct client *p);
-
-void readers_init(struct client *p);
-bool app_is_reader_place(const struct place *app);
-void readers_notification(struct place *place, const struct zkl_notification *news);
 void readers_sent(struct client *p, const struct zkl_request *request);
 void readers_answered(struct client *p, const struct zkl_reply *reply);
-void readers_run(struct client *p);
-void readers_make_room(struct client *p);
-bool readers_done(const struct client *p);
 
 /* --- faults.c ----------------------------------------------------------- */
 
@@ -292,10 +196,6 @@ void faults_mend(struct client *p);
 
 /* --- check.c ------------------------------------------------------------ */
 
-/* May a contender that waits for a proof with its node be notified that it is denied? */
-bool may_be_denied(const struct world *w);
-/* Is it what a server said that would not do something? */
-bool may_be_refused(const struct world *w, int code);
 void check_begin(struct world *w);
 /* A handle is opened. */
 void check_opening(struct client *p);
@@ -345,9 +245,35 @@ static inline bool must_be_gone(const struct world *w, int64_t session)
     return true;
 }
 
-static inline bool place_is_taken(const struct place *place)
+/* May a contender that waits for a proof with its node be notified that it is denied? */
+bool may_be_denied(const struct world *w);
+bool may_fail(const struct client *c, int code);
+bool may_fail_for_permits(const struct client *c, int code);
+void note_news(struct client *c, struct place *place, const struct zkl_notification *news);
+void permits_were_granted(struct owner *o);
+void reader_came_in(struct client *c);
+void readers_node_opened(struct client *c);
+
+static inline bool is_troubled(const struct world *w)
 {
-    return place->guest != NULL;
+    return w->fault_seen || w->fake.resumes_none; /* which hangs up by itself */
+}
+
+/* The place of one in the queue for permits was taken away. */
+static inline bool order_is_lost(const struct owner *o)
+{
+    return o->client->world->strangers || o->client->world->wiped;
+}
+
+static inline bool has_roles(int root)
+{
+    return root == RW_ROOT;
+}
+
+static inline bool may_keep(struct place *place)
+{
+    const struct world *w = place->client->world;
+    return w->local_queue && place->root == w->local_queue_root && place_keep(place);
 }
 
 static inline void unlock_was_noted(struct world *w, const struct unlocked *unlocked, int code)
