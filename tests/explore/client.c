@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands in for the driver: the port, handles, timers; and time, which moves only when the search moves it,
+ * What stands in for the driver beside tests/owners/port.c: handles, timers; and time, which moves only when the search moves it,
  * to the next moment that is due.
  *
  * A client receives an answer or an event as soon as its server has sent it, unless the link is muted or the
@@ -16,7 +16,6 @@
 #include <zklock/zklock.h>
 
 #include "arena.h"
-#include "sim/kinds.h"
 #include "world.h"
 
 #define SPINS_MAX 20
@@ -29,8 +28,9 @@ int name_of(const struct client *c)
     return (int)(c - c->world->clients);
 }
 
-static int64_t boot_of(int64_t ms)
+int64_t boot_of(const struct client *c, int64_t ms)
 {
+    (void)c;
     return (ms + BOOT_AHEAD_MS) * MS;
 }
 
@@ -41,12 +41,7 @@ struct zkl_time now_of(const struct client *c)
 
 struct zkl_time time_of(const struct world *w)
 {
-    return (struct zkl_time){w->fake.now_ms * MS, boot_of(w->fake.now_ms)};
-}
-
-static struct client *client_of(struct zkl_port *port)
-{
-    return (struct client *)((char *)port - offsetof(struct client, port));
+    return (struct zkl_time){w->fake.now_ms * MS, (w->fake.now_ms + BOOT_AHEAD_MS) * MS};
 }
 
 /* --- what the leader has heard -------------------------------------------- */
@@ -129,147 +124,24 @@ static int64_t expiry_ms(const struct touches *t)
 
 /* --- the port ------------------------------------------------------------- */
 
-static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
+void handle_goes(struct client *c, struct fake_handle *h)
 {
-    struct client *c = client_of(port);
-    enum zkl_answer answer = c->current ? fake_send(c->current, request) : ZKL_ANSWER_LINK;
-    if (saying)
-        say("  %d > %s %s%s (%llu)%s", name_of(c), request_kinds[request->kind],
-            request->path              ? request->path
-            : request->check_count > 0 ? request->checks[0]
-                                       : "",
-            request->check_count > 1 ? "..." : "", (unsigned long long)request->id,
-            answer == ZKL_ANSWER_OK ? "" : " refused");
-    return answer;
-}
-
-static void port_notification(struct zkl_port *port, struct zkl_contender *contender,
-                              const struct zkl_notification *news)
-{
-    static const char *const names[] = {"granted", "failed", "released", "state", "ended"};
-    struct client *c = client_of(port);
-    if (c->dead)
-        return; /* nobody hears it */
-    if (saying)
-        say("  %d #%llu: %s %d %d %s", name_of(c), (unsigned long long)contender->number,
-            names[news->type], news->code, news->state, news->detail ? news->detail : "");
-    owners_notification(c, contender, news);
-}
-
-static void drop_handle(struct client *c, struct fake_handle **h, void (*how)(struct fake_handle *))
-{
-    if (!*h)
-        return;
-    if (h == &c->current) {
-        (*h)->stuck = c->muted;
+    if (h == c->current) {
+        h->stuck = c->muted;
         c->muted = c->behind = false;
     }
-    touches_unlink(c->world, (*h)->session);
-    how(*h);
-    *h = NULL;
+    touches_unlink(c->world, h->session);
 }
 
-static void port_session(struct zkl_port *port, unsigned actions)
+void client_draws(struct client *c, unsigned char bytes[16])
 {
-    struct client *c = client_of(port);
-    if (actions & ZKL_SA_LEAVE_SERVER)
-        wrong("a server was left that has no data of its own");
-    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_CLOSED))
-        drop_handle(c, &c->current, fake_close);
-    if (actions & ZKL_SA_REPLACE_HANDLE)
-        c->open_current = true;
-    if (actions & ZKL_SA_ADOPT_PROBE) {
-        c->current = c->probe;
-        c->probe = NULL;
-    }
-    if (actions & ZKL_SA_DROP_PROBE) {
-        drop_handle(c, &c->probe, fake_close);
-        c->open_probe = false;
-    }
-    if (actions & ZKL_SA_OPEN_PROBE)
-        c->open_probe = true;
-}
-
-static void port_random(struct zkl_port *port, unsigned char bytes[16])
-{
-    struct client *c = client_of(port);
     memset(bytes, 0, 16);
     bytes[0] = (unsigned char)(name_of(c) + 1);
     bytes[1] = (unsigned char)++c->guids;
     must(c->guids < 256);
 }
 
-static void note_move(void *arg, const struct zkl_contender_machine *m,
-                      enum zkl_contender_state from, const char *why)
-{
-    struct client *c = arg;
-    const struct zkl_contender *contender = (const struct zkl_contender *)m;
-    if (saying)
-        say("  %d #%llu %s -> %s: %s", name_of(c), (unsigned long long)contender->number,
-            zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
-    /* The core grants the members of one transaction once it knows the zxid, without another
-     * look at each node. */
-    bool together = zkl_contender_is_together(contender) || c->core.group_commit.from > 0;
-    bool member = together && strcmp(why, "nobody came between") == 0;
-    if (m->state == ZKL_CONTENDER_HOLDING && from != ZKL_CONTENDER_CONFIRMING && !member)
-        check_hold(c, m);
-}
-
-static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
-{
-    char line[ZKL_TRACE_MAX];
-    if (!saying)
-        return;
-    zkl_trace_format(trace, line);
-    say("  %d %s", name_of(client_of(port)), line);
-}
-
 /* --- what the core hears -------------------------------------------------- */
-
-static void tell_link(struct client *c, struct fake_handle *h, int type)
-{
-    static const enum zkl_session_event_type types[] = {
-        [FAKE_UP] = ZKL_SE_UP, [FAKE_DOWN] = ZKL_SE_DOWN, [FAKE_EXPIRED] = ZKL_SE_EXPIRED};
-    struct zkl_session_event event = {.type = types[type],
-                                      .now = now_of(c),
-                                      .session = h->session,
-                                      .timeout_ms = h->timeout_ms,
-                                      .opened_boot_ns = boot_of(h->opened_ms),
-                                      .first = type == FAKE_UP && ++h->links == 1};
-    if (h == c->probe)
-        event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
-    say("  %d < %s%s", name_of(c),
-        type == FAKE_UP     ? "up"
-        : type == FAKE_DOWN ? "down"
-                            : "expired",
-        h == c->probe ? " (probe)" : "");
-    zkl_core_session_event(&c->core, &event);
-    if (type == FAKE_EXPIRED && h == c->probe) {
-        drop_handle(c, &c->probe, fake_close);
-        c->open_probe = true;
-    }
-}
-
-/* libzookeeper's completion thread calls back once. */
-static bool tell(struct client *c, struct fake_handle *h)
-{
-    struct fake_message *message = h ? fake_next(h) : NULL;
-    if (!message)
-        return false;
-    if (message->type == FAKE_REPLY && h == c->current) {
-        say("  %d < (%llu) %d %s", name_of(c), (unsigned long long)message->reply.id,
-            message->reply.answer, message->reply.name ? message->reply.name : "");
-        zkl_core_reply(&c->core, now_of(c), &message->reply);
-    } else if (message->type == FAKE_FIRED && h == c->current) {
-        say("  %d < fired %s", name_of(c), message->path);
-        for (size_t i = 0; i < message->id_count; i++)
-            zkl_core_fired(&c->core, now_of(c), message->ids[i], message->fired);
-    } else if (message->type != FAKE_REPLY && message->type != FAKE_FIRED) {
-        tell_link(c, h, (int)message->type);
-    }
-    fake_message_free(message);
-    return true;
-}
 
 bool client_timer_is_due(const struct client *c)
 {
@@ -388,16 +260,8 @@ void client_connect_probe(struct client *c)
 
 void client_kill(struct client *c)
 {
-    struct zkl_time now = now_of(c);
-    drop_handle(c, &c->current, fake_kill);
-    drop_handle(c, &c->probe, fake_kill);
-    c->dead = true; /* what follows only frees its memory */
-    zkl_core_close(&c->core, now);
-    while (c->core.first)
-        zkl_core_abandon(&c->core, now, c->core.first, ZKL_REASON_OWNER_EXITED);
-    zkl_core_fini(&c->core);
+    client_dies(c);
     c->open_current = c->open_probe = c->deaf = c->starved = c->muted = c->behind = false;
-    owners_forget(c);
 }
 
 /* --- what follows by itself ----------------------------------------------- */
@@ -440,7 +304,7 @@ static bool settle_client(struct client *c)
         if (c->current && !c->muted)
             fake_receive(c->current);
     } else {
-        while ((!c->muted && tell(c, c->current)) || tell(c, c->probe))
+        while ((!c->muted && client_is_told(c, c->current)) || client_is_told(c, c->probe))
             busy = true;
         for (int spins = 0; !c->starved && client_timer_is_due(c); spins++) {
             must(spins < SPINS_MAX); /* the service thread would spin */
@@ -568,22 +432,13 @@ void time_pass(struct world *w, int64_t ms, bool late)
 static void client_init(struct world *w, struct client *c)
 {
     c->world = w;
-    c->port = (struct zkl_port){.send = port_send,
-                                .notification = port_notification,
-                                .session = port_session,
-                                .random = port_random,
-                                .trace = port_trace};
-    zkl_core_init(&c->core, &c->port, TIMEOUT_MS, 0);
+    client_begin(c, TIMEOUT_MS, 0);
     c->core.session.is_exact = true;
     c->core.unlisted_from = 0;
     c->core.group_commit.from = w->bounds->scenario->grouped ? 1 : 0;
-    for (int i = 0; i < ROOTS; i++)
-        c->paths[i] = zkl_path_of(root_paths[i]);
-    c->gate = zkl_path_of(GATE);
     /* As if it had locked there alone: the first lock has the watch armed, the next one needs no list. */
     for (int i = 0; i < ROOTS && w->bounds->scenario->grouped; i++)
         c->paths[i].unlisted.next_number = w->bounds->scenario->counter;
-    c->core.tracer = (struct zkl_tracer){note_move, c};
     c->current = open_handle(c);
 }
 

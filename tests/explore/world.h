@@ -154,6 +154,7 @@ void world_begin(const struct bounds *bounds);
 int name_of(const struct client *c);
 struct zkl_time now_of(const struct client *c);
 struct zkl_time time_of(const struct world *w);
+int64_t boot_of(const struct client *c, int64_t ms);
 /* What follows by itself: clients hear answers and events, handles open, timers run. */
 void world_settle(struct world *w);
 bool client_is_linked(const struct client *c);
@@ -244,10 +245,28 @@ size_t digest_words(const struct world *w, struct digest_word *list, size_t room
 
 /* --- for tests/owners ----------------------------------------------------- */
 
-static inline bool client_is_gone(const struct client *c)
-{
-    return c->dead;
-}
+#define core_of(c) (&(c)->core)
+#define client_sends(c, request) ((c)->current ? fake_send((c)->current, request) : ZKL_ANSWER_LINK)
+#define client_is_gone(c) ((c)->dead)
+#define has_roles(root) true
+/* What does not come here, or needs not be noted. */
+#define may_end_alive(c) false
+#define data_was_lost(w) ((void)(w), false)
+#define may_fail_for_permits(c, code) false
+#define may_keep(place) false
+#define note_news(c, place, news) ((void)0)
+#define permits_were_granted(o) ((void)0)
+#define reader_came_in(c) ((void)0)
+#define readers_node_opened(c) ((void)0)
+#define is_of_a_transaction(c, m) ((c)->core.group_commit.from > 0)
+#define contender_moved(c, m, from, numbered, member) ((void)0)
+#define machine_moved(c, trace) ((void)0)
+#define link_is_late(c, h, type) false
+#define reply_comes(c, message) ((void)0)
+#define unlock_was_noted(w, unlocked, code) ((void)(w))
+
+void handle_goes(struct client *c, struct fake_handle *h);
+void client_draws(struct client *c, unsigned char bytes[16]);
 
 static inline bool client_hears(const struct client *c)
 {
@@ -259,21 +278,9 @@ static inline bool timers_are_late(const struct client *c)
     return c->deaf || c->starved;
 }
 
-static inline bool may_end_alive(const struct client *c)
-{
-    (void)c;
-    return false;
-}
-
 static inline bool may_be_denied(const struct world *w)
 {
     return w->denied;
-}
-
-static inline bool data_was_lost(const struct world *w)
-{
-    (void)w;
-    return false;
 }
 
 static inline bool counter_is_odd(const struct world *w)
@@ -292,21 +299,10 @@ static inline bool must_be_gone(const struct world *w, int64_t session)
     return owned;
 }
 
-static inline struct zkl_core *core_of(struct client *c)
-{
-    return &c->core;
-}
-
 /* For no reason of the request. */
 static inline bool may_fail(const struct client *c, int code)
 {
     return code == ZKL_EACCES && c->world->denied;
-}
-
-static inline bool may_fail_for_permits(const struct client *c, int code)
-{
-    (void)c, (void)code;
-    return false;
 }
 
 static inline bool is_troubled(const struct world *w)
@@ -317,44 +313,6 @@ static inline bool is_troubled(const struct world *w)
 static inline bool order_is_lost(const struct owner *o)
 {
     return o->try_only;
-}
-
-static inline bool has_roles(int root)
-{
-    (void)root;
-    return true;
-}
-
-static inline bool may_keep(struct place *place)
-{
-    (void)place;
-    return false;
-}
-
-static inline void note_news(struct client *c, struct place *place,
-                             const struct zkl_notification *news)
-{
-    (void)c, (void)place, (void)news;
-}
-
-static inline void permits_were_granted(struct owner *o)
-{
-    (void)o;
-}
-
-static inline void reader_came_in(struct client *c)
-{
-    (void)c;
-}
-
-static inline void readers_node_opened(struct client *c)
-{
-    (void)c;
-}
-
-static inline void unlock_was_noted(struct world *w, const struct unlocked *unlocked, int code)
-{
-    (void)w, (void)unlocked, (void)code;
 }
 
 #endif

@@ -98,6 +98,16 @@ void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noretur
             wrong("%s:%d: not true: %s", __FILE__, __LINE__, #condition);                          \
     } while (0)
 
+/* --- port.c --------------------------------------------------------------- */
+
+/* Its core, port and paths. */
+void client_begin(struct client *c, int timeout_ms, int declared_ms);
+void client_drop_handles(struct client *c, void (*how)(struct fake_handle *h));
+/* In one moment; its session is left behind. */
+void client_dies(struct client *c);
+/* libzookeeper's completion thread calls back once; false: nothing has come. */
+bool client_is_told(struct client *c, struct fake_handle *h);
+
 /* --- owners.c ------------------------------------------------------------- */
 
 /* It begins with what it is for: count places, or as many as its client's owners of that kind share. */

@@ -93,7 +93,7 @@ void permits_interfere(struct world *w)
 {
     static const char *const numbers[] = {"1", "2", "3", "4", "5", "", "note"};
     struct fake_node *leases = fake_find(&w->fake, SIM_LEASES);
-    struct fake_node *gate = fake_find(&w->fake, SIM_GATE);
+    struct fake_node *gate = fake_find(&w->fake, GATE);
     const char *number = numbers[rnd(w, sizeof numbers / sizeof *numbers)];
     if (leases && chance(w, 2)) {
         happened(w, SIM_LIMIT_CHANGED);
@@ -101,7 +101,7 @@ void permits_interfere(struct world *w)
         fake_write(&w->fake, leases, number);
     } else if (leases && !fake_has_children(&w->fake, SIM_LEASES)) {
         remove_empty(w, leases);
-    } else if (gate && !fake_has_children(&w->fake, SIM_GATE)) {
+    } else if (gate && !fake_has_children(&w->fake, GATE)) {
         remove_empty(w, gate);
     }
 }

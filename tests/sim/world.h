@@ -127,7 +127,7 @@ struct world {
 
 extern const char *const root_paths[LEASES + 1];
 #define SIM_SEMAPHORE "/s"
-#define SIM_GATE SIM_SEMAPHORE "/locks"
+#define GATE SIM_SEMAPHORE "/locks"
 #define SIM_LEASES SIM_SEMAPHORE "/leases"
 
 unsigned rnd(struct world *w, unsigned n);
@@ -207,15 +207,18 @@ void check_complain(struct world *w) __attribute__((noreturn));
 
 /* --- for tests/owners ----------------------------------------------------- */
 
+#define saying true
+#define handle_goes(c, h) ((void)(c))
+#define machine_moved(c, trace) tally_move((c)->world->tally, trace)
+#define client_hears(c) true /* or the core hears in time what it has to know */
+#define data_was_lost(w) ((w)->wiped)
+#define counter_is_odd(w) ((w)->counter_moved)
+#define must_be_gone(w, session) true
+#define has_roles(root) ((root) == RW_ROOT)
+
 static inline bool client_is_gone(const struct client *c)
 {
     return c->dead || c->closed;
-}
-
-static inline bool client_hears(const struct client *c)
-{
-    (void)c;
-    return true; /* or the core hears in time what it has to know */
 }
 
 static inline bool timers_are_late(const struct client *c)
@@ -229,22 +232,14 @@ static inline bool may_end_alive(const struct client *c)
     return c->world->elected || c->refused || c->world->fake.resumes_none;
 }
 
-static inline bool data_was_lost(const struct world *w)
-{
-    return w->wiped;
-}
-
-static inline bool counter_is_odd(const struct world *w)
-{
-    return w->counter_moved;
-}
-
-static inline bool must_be_gone(const struct world *w, int64_t session)
-{
-    (void)w, (void)session;
-    return true;
-}
-
+int64_t boot_of(const struct client *c, int64_t ms);
+bool is_of_a_transaction(const struct client *c, const struct zkl_contender_machine *m);
+enum zkl_answer client_sends(struct client *c, const struct zkl_request *request);
+void client_draws(struct client *c, unsigned char bytes[16]);
+void contender_moved(struct client *c, const struct zkl_contender_machine *m,
+                     enum zkl_contender_state from, bool numbered, bool member);
+bool link_is_late(struct client *c, const struct fake_handle *h, int type);
+void reply_comes(struct client *c, const struct fake_message *message);
 /* May a contender that waits for a proof with its node be notified that it is denied? */
 bool may_be_denied(const struct world *w);
 bool may_fail(const struct client *c, int code);
@@ -263,11 +258,6 @@ static inline bool is_troubled(const struct world *w)
 static inline bool order_is_lost(const struct owner *o)
 {
     return o->client->world->strangers || o->client->world->wiped;
-}
-
-static inline bool has_roles(int root)
-{
-    return root == RW_ROOT;
 }
 
 static inline bool may_keep(struct place *place)
