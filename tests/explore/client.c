@@ -168,7 +168,7 @@ void client_timer(struct client *c)
 
 /* --- links ---------------------------------------------------------------- */
 
-static struct fake_handle *open_handle(struct client *c)
+struct fake_handle *handle_opens(struct client *c)
 {
     struct fake_handle *h = fake_open(&c->world->fake);
     h->timeout_ms = TIMEOUT_MS;
@@ -276,12 +276,7 @@ static bool is_background(const struct client *c)
 
 static bool settle_handles(struct client *c)
 {
-    bool busy = false;
-    if (c->open_current && !c->current)
-        c->current = open_handle(c), busy = true;
-    if (c->open_probe && !c->probe)
-        c->probe = open_handle(c), busy = true;
-    c->open_current = c->open_probe = false;
+    bool busy = client_opens(c);
     bool ended = client_is_linked(c) && !c->current->isolated && !c->muted &&
                  !fake_alive(&c->world->fake, c->current->session);
     if (ended) {
@@ -439,7 +434,7 @@ static void client_init(struct world *w, struct client *c)
     /* As if it had locked there alone: the first lock has the watch armed, the next one needs no list. */
     for (int i = 0; i < ROOTS && w->bounds->scenario->grouped; i++)
         c->paths[i].unlisted.next_number = w->bounds->scenario->counter;
-    c->current = open_handle(c);
+    c->current = handle_opens(c);
 }
 
 static void make_paths(struct world *w)

@@ -248,6 +248,13 @@ size_t digest_words(const struct world *w, struct digest_word *list, size_t room
 #define core_of(c) (&(c)->core)
 #define client_sends(c, request) ((c)->current ? fake_send((c)->current, request) : ZKL_ANSWER_LINK)
 #define client_is_gone(c) ((c)->dead)
+#define client_hears(c) (!(c)->deaf && !(c)->muted)
+#define timers_are_late(c) ((c)->deaf || (c)->starved)
+#define may_be_denied(w) ((w)->denied)
+#define may_fail(c, code) ((code) == ZKL_EACCES && (c)->world->denied)
+#define counter_is_odd(w) ((w)->bounds->scenario->counter > 1000000)
+#define is_troubled(w) ((w)->faults < (w)->bounds->faults || (w)->calm)
+#define order_is_lost(o) ((o)->try_only)
 #define has_roles(root) true
 /* What does not come here, or needs not be noted. */
 #define may_end_alive(c) false
@@ -265,28 +272,9 @@ size_t digest_words(const struct world *w, struct digest_word *list, size_t room
 #define reply_comes(c, message) ((void)0)
 #define unlock_was_noted(w, unlocked, code) ((void)(w))
 
+struct fake_handle *handle_opens(struct client *c);
 void handle_goes(struct client *c, struct fake_handle *h);
 void client_draws(struct client *c, unsigned char bytes[16]);
-
-static inline bool client_hears(const struct client *c)
-{
-    return !c->deaf && !c->muted;
-}
-
-static inline bool timers_are_late(const struct client *c)
-{
-    return c->deaf || c->starved;
-}
-
-static inline bool may_be_denied(const struct world *w)
-{
-    return w->denied;
-}
-
-static inline bool counter_is_odd(const struct world *w)
-{
-    return w->bounds->scenario->counter > 1000000;
-}
 
 /* A session that some client has now. */
 static inline bool must_be_gone(const struct world *w, int64_t session)
@@ -297,22 +285,6 @@ static inline bool must_be_gone(const struct world *w, int64_t session)
         owned = owned || (!c->dead && c->current && c->current->session == session);
     }
     return owned;
-}
-
-/* For no reason of the request. */
-static inline bool may_fail(const struct client *c, int code)
-{
-    return code == ZKL_EACCES && c->world->denied;
-}
-
-static inline bool is_troubled(const struct world *w)
-{
-    return w->faults < w->bounds->faults || w->calm;
-}
-
-static inline bool order_is_lost(const struct owner *o)
-{
-    return o->try_only;
 }
 
 #endif

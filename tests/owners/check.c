@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What must be true: at each grant, after each step, and at the end. Modes are those of docs/failure-modes. */
+ * What must be true: at each grant, after each step, and at the end. Exclusion, order, tokens, windows, watches,
+ * what the core counts, what is left on the server. All of it is judged by the true state of the ensemble, and not
+ * by what a client knows. Modes are those of docs/failure-modes.md. Each of the two suites checks more in a check.c
+ * of its own. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What owners do: lock, try, take several locks together, take turns, read in one node, take permits; and what
  * they hear. When they do it, and with which options, is decided by others: at random in tests/sim, in every way
- * in tests/explore. */
+ * in tests/explore. An owner is a thread; a place is a contender in its memory, which may go from one owner to
+ * another. */
 #include <stdlib.h>
 #include <string.h>
 

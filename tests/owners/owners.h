@@ -2,7 +2,16 @@
  * Owners of locks on the ensemble in memory, and what must be true of them: for schedules that are drawn
  * (tests/sim) and for all there are (tests/explore). It is compiled for each of the two with that one's world.h,
  * which includes this file and says what a client and a world are. Both have in them what is used here by name
- * (core, places, owners, fake and so on), and answer the questions below these. */
+ * (core, places, owners, fake and so on), and answer the same questions, as functions or macros:
+ *
+ * - of checks: now_of, boot_of; client_is_gone, client_hears, timers_are_late; may_end_alive (may a session be
+ *   given up before it ends?), may_be_denied, data_was_lost, counter_is_odd, must_be_gone (the nodes of a session,
+ *   at the end);
+ * - of owners: core_of; may_fail, may_fail_for_permits (with this code, for no reason of the request),
+ *   is_troubled, order_is_lost (of a request for permits), has_roles, may_keep;
+ * - of the port: saying, client_sends, client_draws, handle_opens, handle_goes, is_of_a_transaction, link_is_late;
+ * - and they may take note: note_news, unlock_was_noted, permits_were_granted, reader_came_in,
+ *   readers_node_opened, contender_moved, machine_moved, reply_comes. */
 #ifndef ZKL_TESTS_OWNERS_H
 #define ZKL_TESTS_OWNERS_H
 
@@ -105,6 +114,8 @@ void client_begin(struct client *c, int timeout_ms, int declared_ms);
 void client_drop_handles(struct client *c, void (*how)(struct fake_handle *h));
 /* In one moment; its session is left behind. */
 void client_dies(struct client *c);
+/* The handles that the core has asked for; true: there was one. */
+bool client_opens(struct client *c);
 /* libzookeeper's completion thread calls back once; false: nothing has come. */
 bool client_is_told(struct client *c, struct fake_handle *h);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands in for the driver: what the core sends and says, and what it hears of its handles. One callback at a
- * time, as the client's mutex ensures. When something comes is decided by others. */
+ * What stands in for the driver: what the core sends and says, which handles it opens and drops, what it hears of
+ * them, and how it begins and ends. One callback at a time, as the client's mutex ensures. When something comes,
+ * and whether, is decided by others: a schedule of tests/sim, the search of tests/explore. What they do beside
+ * that, such as to count, is in the functions and macros that owners.h names. */
 #include <string.h>
 
 #include "sim/kinds.h"
@@ -76,6 +78,17 @@ static void port_session(struct zkl_port *port, unsigned actions)
     }
     if (actions & ZKL_SA_OPEN_PROBE)
         c->open_probe = true;
+}
+
+bool client_opens(struct client *c)
+{
+    bool current = c->open_current && !c->current, probe = c->open_probe && !c->probe;
+    if (current)
+        c->current = handle_opens(c);
+    if (probe)
+        c->probe = handle_opens(c);
+    c->open_current = c->open_probe = false;
+    return current || probe;
 }
 
 static void port_random(struct zkl_port *port, unsigned char bytes[16])

@@ -124,20 +124,6 @@ static bool deliver(struct client *p, struct fake_handle *h)
     return !deaf && client_is_told(p, h);
 }
 
-static void open_handles(struct client *p)
-{
-    if (p->closed)
-        return;
-    if (p->open_current && !p->current) {
-        p->current = fake_open(&p->world->fake);
-        check_opening(p);
-    }
-    p->open_current = false;
-    if (p->open_probe && !p->probe)
-        p->probe = fake_open(&p->world->fake);
-    p->open_probe = false;
-}
-
 /* --- life ----------------------------------------------------------------- */
 
 void proc_init(struct world *w, struct client *p)
@@ -244,7 +230,9 @@ bool proc_step(struct client *p)
     if (!proc_is_awake(p))
         return false;
     wake_up(p);
-    open_handles(p);
+    const struct fake_handle *before = p->current;
+    if (!p->closed && client_opens(p) && p->current != before)
+        check_opening(p);
     for (int i = 0; i < (w->lonely ? 4 : 1); i++) { /* the fewer wait, the faster it runs */
         if (p->current && (w->calm || !chance(w, 3)))
             busy |= fake_serve(p->current);

@@ -208,29 +208,19 @@ void check_complain(struct world *w) __attribute__((noreturn));
 /* --- for tests/owners ----------------------------------------------------- */
 
 #define saying true
+#define handle_opens(c) fake_open(&(c)->world->fake)
 #define handle_goes(c, h) ((void)(c))
 #define machine_moved(c, trace) tally_move((c)->world->tally, trace)
+#define client_is_gone(c) ((c)->dead || (c)->closed)
+#define timers_are_late(c) (!(c)->world->calm || !proc_is_awake(c))
+#define may_end_alive(c) ((c)->world->elected || (c)->refused || (c)->world->fake.resumes_none)
+#define is_troubled(w) ((w)->fault_seen || (w)->fake.resumes_none) /* which hangs up by itself */
+#define order_is_lost(o) ((o)->client->world->strangers || (o)->client->world->wiped)
 #define client_hears(c) true /* or the core hears in time what it has to know */
 #define data_was_lost(w) ((w)->wiped)
 #define counter_is_odd(w) ((w)->counter_moved)
 #define must_be_gone(w, session) true
 #define has_roles(root) ((root) == RW_ROOT)
-
-static inline bool client_is_gone(const struct client *c)
-{
-    return c->dead || c->closed;
-}
-
-static inline bool timers_are_late(const struct client *c)
-{
-    return !c->world->calm || !proc_is_awake(c);
-}
-
-/* May its session be given up before it has ended? */
-static inline bool may_end_alive(const struct client *c)
-{
-    return c->world->elected || c->refused || c->world->fake.resumes_none;
-}
 
 int64_t boot_of(const struct client *c, int64_t ms);
 bool is_of_a_transaction(const struct client *c, const struct zkl_contender_machine *m);
@@ -248,17 +238,6 @@ void note_news(struct client *c, struct place *place, const struct zkl_notificat
 void permits_were_granted(struct owner *o);
 void reader_came_in(struct client *c);
 void readers_node_opened(struct client *c);
-
-static inline bool is_troubled(const struct world *w)
-{
-    return w->fault_seen || w->fake.resumes_none; /* which hangs up by itself */
-}
-
-/* The place of one in the queue for permits was taken away. */
-static inline bool order_is_lost(const struct owner *o)
-{
-    return o->client->world->strangers || o->client->world->wiped;
-}
 
 static inline bool may_keep(struct place *place)
 {
