@@ -44,7 +44,8 @@ void __wrap_zkl_transaction_collect_deletes(struct zkl_core *core, size_t size)
 static void query_answered(struct zkl_query *query, int code, const struct zkl_reply *reply)
 {
     struct owner *o = (struct owner *)((char *)query - offsetof(struct owner, query));
-    must(reply != NULL || o->client->dead || code != 0);
+    if (!o->client->dead)
+        check_answer(o->client, query, code, reply);
     o->phase = ANSWERED;
 }
 

@@ -373,6 +373,34 @@ static void check_counts(const struct client *c)
     must(!c->core.refused);
 }
 
+/* Is the node that was asked about there, in the leader's eyes? */
+static bool is_there(const struct client *c, const struct zkl_query *query)
+{
+    const struct fake_node *node = fake_find(&c->world->fake, query->path);
+    return node && node->czxid == query->czxid;
+}
+
+void check_answer(const struct client *c, const struct zkl_query *query, int code,
+                  const struct zkl_reply *reply)
+{
+    if (!reply) {
+        must(may_fail(c, code));
+        return;
+    }
+    must(code == 0);
+    bool watches = query->kind == ZKL_REQ_WATCH;
+    if (reply->answer == ZKL_ANSWER_OK) {
+        must(!watches);
+    } else if (reply->answer == ZKL_ANSWER_NONODE) {
+        must(query->kind != ZKL_REQ_SYNC);
+        must(!watches || data_was_lost(c->world) || !is_there(c, query));
+    } else if (reply->answer == ZKL_ANSWER_LINK) {
+        must(query->once);
+    } else if (!may_answer(c->world, reply->answer)) {
+        wrong("a query has an answer of another kind");
+    }
+}
+
 void check_heartbeat(const struct client *c)
 {
     for (const struct zkl_contender *o = c->core.first; o; o = o->next) {

@@ -6,7 +6,7 @@
  *
  * - of checks: now_of, boot_of; client_is_gone, client_hears, timers_are_late; may_end_alive (may a session be
  *   given up before it ends?), may_be_denied, data_was_lost, counter_is_odd, must_be_gone (the nodes of a session,
- *   at the end);
+ *   at the end), may_answer (queries like this);
  * - of owners: core_of; may_fail, may_fail_for_permits (with this code, for no reason of the request),
  *   is_troubled, order_is_lost (of a request for permits), has_roles, may_keep;
  * - of the port: saying, client_sends, client_draws, handle_opens, handle_goes, is_of_a_transaction, link_is_late;
@@ -172,6 +172,9 @@ void check_core(const struct client *c, bool with_tables);
 void check_exclusion(struct world *w);
 /* By the true clock the session lives as long as its window. */
 void check_window(const struct client *c);
+/* A query is answered with something that can be true. */
+void check_answer(const struct client *c, const struct zkl_query *query, int code,
+                  const struct zkl_reply *reply);
 /* A heartbeat has no unchecked node in it, which would fail all of it. */
 void check_heartbeat(const struct client *c);
 /* Nothing of it is under way, or wanted. */

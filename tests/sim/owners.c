@@ -49,6 +49,13 @@ bool may_fail(const struct client *c, int code)
            (says_so && w->says_no);
 }
 
+bool may_answer(const struct world *w, enum zkl_answer answer)
+{
+    return answer == ZKL_ANSWER_NOMEM  ? w->out_of_memory
+           : answer == ZKL_ANSWER_FULL ? w->few_watches
+                                       : w->says_no;
+}
+
 /* --- whether they begin --------------------------------------------------- */
 
 static int number_of(const struct owner *o)

@@ -12,50 +12,15 @@
 static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT, ZKL_REQ_LIST_LOCK_PATH,
                                               ZKL_REQ_SYNC, ZKL_REQ_SET,  ZKL_REQ_WATCH};
 
-/* Is the node that was asked about there, in the leader's eyes? */
-static bool is_there(const struct question *q)
-{
-    const struct fake_node *node = fake_find(&q->client->world->fake, q->path);
-    return node && node->czxid == q->query.czxid;
-}
-
 static void answered(struct zkl_query *query, int code, const struct zkl_reply *reply)
 {
     struct question *q = (struct question *)query;
-    struct world *w = q->client->world;
     if (q->client->dead)
         return; /* no process receives it */
     must(q->out);
     q->out = false;
     say("  %d query %s: %d %d", name_of(q->client), q->path, code, reply ? (int)reply->answer : -1);
-    if (!reply) {
-        must((code == ZKL_ECLOSED && q->client->closed) ||
-             (code == ZKL_EAUTH && q->client->refused));
-        return;
-    }
-    must(code == 0);
-    switch ((int)reply->answer) {
-    case ZKL_ANSWER_OK:
-        must(query->kind != ZKL_REQ_WATCH);
-        break;
-    case ZKL_ANSWER_NONODE:
-        must(query->kind != ZKL_REQ_SYNC);
-        must(query->kind != ZKL_REQ_WATCH || w->wiped || !is_there(q));
-        break;
-    case ZKL_ANSWER_LINK:
-        must(query->once);
-        break;
-    case ZKL_ANSWER_NOMEM:
-        must(w->out_of_memory);
-        break;
-    case ZKL_ANSWER_FULL:
-        must(w->few_watches);
-        break;
-    default:
-        if (w->says_no)
-            break;
-        wrong("a query has an answer of another kind");
-    }
+    check_answer(q->client, query, code, reply);
 }
 
 /* A contender's, which its server has shown to this process. */

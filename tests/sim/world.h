@@ -230,6 +230,7 @@ void contender_moved(struct client *c, const struct zkl_contender_machine *m,
                      enum zkl_contender_state from, bool numbered, bool member);
 bool link_is_late(struct client *c, const struct fake_handle *h, int type);
 void reply_comes(struct client *c, const struct fake_message *message);
+bool may_answer(const struct world *w, enum zkl_answer answer);
 /* May a contender that waits for a proof with its node be notified that it is denied? */
 bool may_be_denied(const struct world *w);
 bool may_fail(const struct client *c, int code);
