@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The planted bugs: tests/planted/bugs/NAME.patch, each with a sentence of what it breaks and a line
-"Caught by:" with "sim", and with the programs of other suites that are asked when the simulation misses
-it: "fault replies races" are tests/fault/test-replies and test-races."""
+"Caught by:" with "sim" or "explore", and with the programs of other suites that are asked when the simulation
+misses it: "fault replies races" are tests/fault/test-replies and test-races."""
 import re
 import textwrap
 
@@ -20,11 +20,12 @@ class Bug:
         self.patch = patch
         text = patch.read_text()
         self.says = " ".join(text.partition("\nCaught by:")[0].split())
-        self.by_sim = False
+        self.by_sim = self.by_explore = False
         self.tests = []
         for part in re.search(r"^Caught by: (.*)$", text, re.M).group(1).split(", "):
             suite, *names = part.split()
             self.by_sim = self.by_sim or suite == "sim"
+            self.by_explore = self.by_explore or suite == "explore"
             self.tests += [(suite, name) for name in names]
         self.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
         self.of_core = any(name.startswith("src/core/") for name in self.files)
@@ -32,7 +33,7 @@ class Bug:
         self.fault = ""  # why it does not count
 
     def caught_by(self):
-        return [suite for suite in ("sim", "cluster", "fault") if self.found[suite] not in ("", "-")]
+        return [suite for suite in ("sim", "explore", "cluster", "fault") if self.found[suite] not in ("", "-")]
 
 
 def load(folder):
@@ -57,12 +58,16 @@ def look_with_servers(tree, bug):
             return
 
 
+def look_with_explore(tree, bug):
+    tree.build("tests/explore/explore")
+    bug.found["explore"] = tree.fails_explore() or "-"
+
+
 def try_explore(tree, bug):
     """What the small exhaustive configurations see of a bug of the core, alone."""
     try:
         tree.apply(bug.patch, bug.files)
-        tree.build("tests/explore/explore")
-        bug.found["explore"] = tree.fails_explore() or "-"
+        look_with_explore(tree, bug)
     except Broken as why:
         bug.fault = "does not apply or build: " + str(why)[-400:]
     finally:
@@ -118,7 +123,9 @@ def try_one(tree, bug, schedules):
         tree.build("tests/sim/sim", "examples/contention", "tests/lib/zk-private")
         bug.found["demo"] = tree.fails_demo() or "passes"
         look_with_sim(tree, bug, schedules)
-        if "sim" not in bug.caught_by():
+        if bug.by_explore:
+            look_with_explore(tree, bug)
+        if not bug.caught_by():
             look_with_servers(tree, bug)
         judge(bug)
     except Broken as why:
