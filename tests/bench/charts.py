@@ -21,7 +21,7 @@ def colour(peer):
 def gnuplot(script, path):
     """The picture, in few lines: gnuplot writes one for each corner of a box."""
     drawn = subprocess.run(['gnuplot'], input='\n'.join(script) + '\n', text=True, check=True, stdout=subprocess.PIPE).stdout
-    path.write_text(textwrap.fill(drawn, 150, break_long_words=False, break_on_hyphens=False) + '\n', encoding='utf-8')
+    path.write_text(textwrap.fill(drawn, 400, break_long_words=False, break_on_hyphens=False) + '\n', encoding='utf-8')
 
 
 def block(name, lines):
