@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
 
+#include "on_servers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,15 +75,7 @@ int cluster_raw_close(void **state)
 
 int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
 {
-    char err[512];
-
-    if (zks_available(err, sizeof err) != 0) {
-        fprintf(stderr, "skipped: %s\n", err);
-        return 77;
-    }
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return _cmocka_run_group_tests(name, tests, n, start_server, stop_server);
+    return run_on_servers(argc, argv, name, tests, n, start_server, stop_server);
 }
 
 static char *next_text(void)

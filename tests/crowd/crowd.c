@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crowd.h"
 
+#include "on_servers.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,16 +76,8 @@ static int stop_server(void **state)
 int crowd_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n,
                const struct zks_options *options)
 {
-    char why[512];
-
-    if (zks_available(why, sizeof why) != 0) {
-        fprintf(stderr, "skipped: %s\n", why);
-        return 77;
-    }
     server_options = options;
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return _cmocka_run_group_tests(name, tests, n, start_server, stop_server);
+    return run_on_servers(argc, argv, name, tests, n, start_server, stop_server);
 }
 
 /* --- a run ------------------------------------------------------------------------------------ */

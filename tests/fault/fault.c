@@ -11,6 +11,7 @@
 #include "api/client.h"
 #include "core/watch.h"
 #include "driver/handle.h"
+#include "on_servers.h"
 #include "under_way.h"
 
 struct zks *server;
@@ -47,16 +48,8 @@ static int stop_server(void **state)
 int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
               const struct zks_options *options)
 {
-    char err[512];
-
-    if (zks_available(err, sizeof err) != 0) {
-        fprintf(stderr, "skipped: %s\n", err);
-        return 77;
-    }
     server_options = options;
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return _cmocka_run_group_tests("fault", tests, n, start_server, stop_server);
+    return run_on_servers(argc, argv, "fault", tests, n, start_server, stop_server);
 }
 
 /* --- faults that only libzookeeper can fix ---------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "test-lib.h"
 
 #include "tool/fourlw.h"
+#include "on_servers.h"
 #include "snapshot.h"
 #include "wire.h"
 
@@ -357,19 +358,12 @@ int main(int argc, char **argv)
 {
     struct CMUnitTest all[100];
     size_t n = 0;
-    char err[512];
 
-    if (zks_available(err, sizeof err) != 0) {
-        fprintf(stderr, "skipped: %s\n", err);
-        return 77;
-    }
-    if (argc > 1) /* a name with wildcards: only those */
-        cmocka_set_test_filter(argv[1]);
     for (size_t i = 0; i < sizeof other_tests / sizeof other_tests[0]; i++)
         all[n++] = other_tests[i];
     for (size_t i = 0; i < proxy_test_count; i++)
         all[n++] = proxy_tests[i];
     for (size_t i = 0; i < server_test_count; i++)
         all[n++] = server_tests[i];
-    return _cmocka_run_group_tests("lib", all, n, start_shared, stop_shared);
+    return run_on_servers(argc, argv, "lib", all, n, start_shared, stop_shared);
 }
