@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Queries: one thing that a caller wants to know or done, apart from any contender.
- *
- * What the client asks of the server apart from any contender (inspect, revoke, break, the number
- * of permits for all) is a query (`src/core/query.c`): one request, and one answer. Without a link
- * the query is parked and goes out with the next one. When its answer was lost the client asks
- * again, except for writes that say `once`. The asker of such a write hears that the outcome is
- * unknown, and looks for itself. An expiry changes nothing for a query. Close and a refused
- * credential end it with their codes.
+ * Queries: what a caller wants to know or done apart from any contender (inspect, revoke, break,
+ * the number of permits for all). One request, and one answer. Without a link the query is parked
+ * and goes out with the next one. When its answer was lost the client asks again, except for writes
+ * that say `once`. The asker of such a write hears that the outcome is unknown, and looks for
+ * itself. An expiry changes nothing for a query. Close and a refused credential end it with their
+ * codes.
  *
  * One kind gets a state for an answer instead of a reply: WATCH waits until a path is not the node
  * with a given czxid any more. It subscribes to the path's data watch, which contenders of the
@@ -26,7 +24,7 @@
  *   name: a semaphore looks like that only until its first permit.
  * - `zkl_break` reads the node behind a sync, compares the czxid, and deletes with the version it
  *   saw. What another client wrote in between makes it look again. If the leader knows no node that
- *   a read shows before and after, the server has data of its own (B113 (beliefs-reads.md)), and
+ *   a read shows before and after, the server has data of its own (B113 of beliefs-reads.md), and
  *   the call fails with `ZKL_EPROTO`. So does `zkl_revoke`.
  * - `zkl_revoke` is a write, a WATCH, and with force the same deletion. */
 #ifndef ZKL_CORE_QUERY_H
