@@ -32,10 +32,11 @@
 
 /* Over a link, all answers come before that of the close, for which libzookeeper waits as long.
  * Without one there is always a keepalive that nothing answers. */
-bool zkl_handle_is_owed(const struct zkl_handle *h, int *max_ms)
+int zkl_handle_owed_ms(const struct zkl_handle *h)
 {
-    *max_ms = h->linked ? CLOSE_WAITS_MS : UNLINKED_OWED_MS;
-    return h->linked ? h->calls != NULL : h->awaited > 0;
+    if (h->linked)
+        return h->calls ? CLOSE_WAITS_MS : 0;
+    return h->awaited > 0 ? UNLINKED_OWED_MS : 0;
 }
 
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)

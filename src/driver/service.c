@@ -20,9 +20,9 @@ static void bury_all(struct zkl_driver *d)
         struct zkl_handle *h = d->graveyard;
         d->graveyard = zkl_handle_next(h);
         /* libzookeeper drops completions that are due when it is closed, and leaks its entry. */
-        int max_ms;
-        while (zkl_handle_is_owed(h, &max_ms) &&
-               zkl_driver_wait_for(d, &d->changed, start + max_ms * MS) == 0)
+        int ms;
+        while ((ms = zkl_handle_owed_ms(h)) > 0 &&
+               zkl_driver_wait_for(d, &d->changed, start + ms * MS) == 0)
             ;
         zkl_driver_unlock(d);
         zkl_handle_close(d, h);
