@@ -99,7 +99,7 @@ def build_and_install(source, work):
          '--auto-features=enabled'])
     check_tests(build, work)
     run(['ninja', '-C', build, f'src/libzklock.so.{NUMBER}', 'src/libzklock.a', 'src/tool/zklock',
-         'src/dev/zklock-dev', 'docs/man/zkl_mutex_acquire.3'])  # which makes all of section 3
+         'src/dev/zklock-dev', 'man'])
     installed.install(MESON, build, root)
     return root
 
