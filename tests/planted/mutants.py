@@ -12,12 +12,12 @@ survivors.txt."""
 # `sh tests/run.sh mutants` asks the tests whether they would find a bug. It works on copies of the sources in a
 # temporary folder, two at a time. It ends with the figures, and status 1 where something is not as it should be.
 #
-# - `tests/planted/bugs` has bugs made by hand, each a patch with a sentence of what it breaks. One counts only if a
-#   short run of the demo doesn't see it, and when it was planted the unit tests didn't either. So most show in a
-#   combination only: for a reader, at the second wake, after a reconnect. The simulation is asked, and explore where
-#   the patch names it. Where they see nothing, the programs of the suites `cluster` and `fault` that the patch names
-#   are asked. `mutants --planted [NAME...]` does only that, `--table`
-#   prints each bug with what saw it.
+# - `tests/planted/bugs` has bugs made by hand, each a patch with a sentence of what it breaks. One counts only if the
+#   unit tests and a short run of the demo don't see it (four are seen by unit tests that came after them). So
+#   most show in a combination only: for a reader, at the second wake, after a reconnect. Then the simulation is
+#   asked, and explore where the patch names it. Where they see nothing, the programs of the suites `cluster` and
+#   `fault` that the patch names are asked. `mutants --planted [NAME...]` does only that, `--table` prints each bug
+#   with what saw it.
 # - 200 changes of single operators, constants, conditions and statements of src/core are drawn by a seed from all
 #   there are (`mutants --random 200 --seed 1`). The unit tests and 2,000 schedules see them, or they stand in
 #   `tests/planted/survivors.txt` with the reason why not. One without a reason fails.

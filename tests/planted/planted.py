@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The planted bugs: tests/planted/bugs/NAME.patch, each with a sentence of what it breaks and a line
 "Caught by:" with "sim" or "explore", and with the programs of other suites that are asked when the simulation
-misses it: "fault replies races" are tests/fault/test-replies and test-races."""
+misses it: "fault replies races" are tests/fault/test-replies and test-races. "unit": unit tests that came later
+see it too."""
 import re
 import textwrap
 
@@ -20,20 +21,20 @@ class Bug:
         self.patch = patch
         text = patch.read_text()
         self.says = " ".join(text.partition("\nCaught by:")[0].split())
-        self.by_sim = self.by_explore = False
+        suites = set()
         self.tests = []
         for part in re.search(r"^Caught by: (.*)$", text, re.M).group(1).split(", "):
             suite, *names = part.split()
-            self.by_sim = self.by_sim or suite == "sim"
-            self.by_explore = self.by_explore or suite == "explore"
+            suites.add(suite)
             self.tests += [(suite, name) for name in names]
+        self.by_unit, self.by_sim, self.by_explore = (name in suites for name in ("unit", "sim", "explore"))
         self.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
         self.of_core = any(name.startswith("src/core/") for name in self.files)
         self.found = {suite: "" for suite in SUITES}
         self.fault = ""  # why it does not count
 
     def caught_by(self):
-        return [suite for suite in ("unit", "sim", "explore", "cluster", "fault") if self.found[suite] not in ("", "-", "passes")]
+        return [suite for suite in ("sim", "explore", "cluster", "fault") if self.found[suite] not in ("", "-")]
 
 
 def load(folder):
@@ -106,9 +107,10 @@ def report_explore(bugs):
 
 
 def judge(bug):
-    if bug.found["demo"] != "passes":
-        bug.fault = "the demo catches it: it does not count"
-        return
+    for suite in ("unit", "demo"):
+        if bug.found[suite] != "passes" and not (suite == "unit" and bug.by_unit):
+            bug.fault = f"{suite} catches it: it does not count"
+            return
     if not bug.caught_by():
         bug.fault = "not caught"
     elif bug.by_sim and "sim" not in bug.caught_by():
@@ -163,7 +165,7 @@ def table(bugs):
 def item(bug):
     schedule = bug.found["sim"].partition(":")[0]
     seen = [f"simulation (schedule {schedule})"] if schedule else []
-    seen += [f"{suite} {bug.found[suite]}" for suite in ("cluster", "fault") if suite in bug.caught_by()]
+    seen += [f"{suite} {bug.found[suite]}" for suite in ("explore", "cluster", "fault") if suite in bug.caught_by()]
     text = f"- `{bug.name}`: {bug.says} Seen by {'; '.join(seen) or 'nothing'}."
     return textwrap.fill(text, 80, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
 
