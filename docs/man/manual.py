@@ -144,8 +144,9 @@ class Writer:
     @staticmethod
     def constant(topic, code):
         name, value, behind = re.match(r'#define (\w+) (.*?)\s*(?:/\* (.*) \*/)?\n', code).groups()
-        said = behind or ' '.join(words for _, words in topic.comment)
-        return f'Dv {name}', sentence(said) or f'Is {value}.'
+        said = sentence(behind or ' '.join(words for _, words in topic.comment))
+        number = re.fullmatch(r'(?:INT64_C\()?(\d+)\)?', value)
+        return f'Dv {name}', f'{number[1]}. {said}'.strip() if number else said or f'Is {value}.'
 
     def results(self):
         lists = []
@@ -168,6 +169,7 @@ class Writer:
             last = topic
             self.say(f'{label}:' if label else '')
             self.tagged((f'Dv {code}', sentence(words) or self.headers.codes.get(code, 'Done.')) for code, words in found)
+            self.lines += ['.Pp'] * bool(rest)
             self.say(rest)
 
     def examples(self):
