@@ -30,13 +30,14 @@
  *
  * Each call here starts what the call of the same name without _async does. Its arguments mean the
  * same, and the callback receives the code that the other call would return. If the starting call
- * returns anything but 0, it has started nothing and no callback comes: it returns in this way the
- * codes of a wrong call (ZKL_EINVAL to ZKL_EOVERFLOW in error.h, ZKL_EDEADLK and ZKL_ENOTOWNER
- * among them), and ZKL_ENOMEM, ZKL_ESYSTEM and ZKL_EBUSY where its comment says so. If it returns 0
- * the callback runs exactly once, whatever happens: also if the result was known immediately, and
- * at the latest when the client is closed (ZKL_ECLOSED). The callback does not run within the
- * starting call. The memory for results (a grant, permits, codes) must stay valid until the
- * callback; the library writes it just before. It copies all other arguments.
+ * returns anything but 0, it has started nothing and no callback comes (after a close a release
+ * returns ZKL_ELOST, and has released): it returns in this way the codes of a wrong call
+ * (ZKL_EINVAL to ZKL_EOVERFLOW in error.h, ZKL_EDEADLK and ZKL_ENOTOWNER among them), and
+ * ZKL_ENOMEM, ZKL_ESYSTEM and ZKL_EBUSY where its comment says so. If it returns 0 the callback
+ * runs exactly once, whatever happens: also if the result was known immediately, and at the latest
+ * when the client is closed (ZKL_ECLOSED). The callback does not run within the starting call. The
+ * memory for results (a grant, permits, codes) must stay valid until the callback; the library
+ * writes it just before. It copies all other arguments.
  *
  * Callbacks of one client run one after the other, with no library lock held: on a thread of the
  * client, possibly before the starting call has returned on another thread; or, for an event loop,
@@ -99,8 +100,8 @@ ZKL_API struct zkl_owner *zkl_owner_use(struct zkl_owner *owner);
 typedef void (*zkl_done_fn)(int code, void *arg);
 
 /* zkl_mutex_acquire for that owner. *op, unless op is NULL, receives the operation's number, for
- * zkl_op_cancel. mutex may be half of a read-write lock, or of zkl_semaphore_mutex_new. Lock, work,
- * unlock:
+ * zkl_op_cancel. mutex may be half of a read-write lock, or one of zkl_semaphore_mutex_new. Lock,
+ * work, unlock:
  *
  *     #include <stdio.h>
  *     #include <zklock/async.h>
@@ -145,8 +146,8 @@ ZKL_API int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *m
                                     zkl_done_fn fn, void *arg, uint64_t *op);
 /* zkl_mutex_unlock for that owner: from here on it has one hold less, or none. The callback
  * receives what zkl_mutex_unlock returns. The operation cannot be canceled.
- * Immediately, and nothing changed: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOTOWNER, ZKL_ENOMEM; ZKL_EBUSY:
- * the operation of a multi-lock has the owner.
+ * Immediately, and nothing changed: ZKL_EINVAL, ZKL_EFORK; ZKL_ENOTOWNER: the owner does not hold
+ * it through this handle; ZKL_ENOMEM; ZKL_EBUSY: the operation of a multi-lock has the owner.
  * After close: ZKL_ELOST: released, and no callback comes. */
 ZKL_API int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,
                                    void *arg);
@@ -172,8 +173,8 @@ ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
 
 /* --- acquire and release several locks as one with a callback ------------- */
 
-/* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner belongs to this operation:
- * the library refuses another one that names it (ZKL_EBUSY), and no thread may use it. Two locks as
+/* zkl_multi_acquire for that owner. Until the callback the owner belongs to this operation: the
+ * library refuses another one that names it (ZKL_EBUSY), and no thread may use it. Two locks as
  * one, within 30 seconds:
  *
  *     #include <stdio.h>
@@ -194,11 +195,15 @@ ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
  *
  * Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK; ZKL_EDEADLK: the owner would
  * wait for itself; ZKL_EOVERFLOW, ZKL_ENOMEM, ZKL_ESYSTEM; ZKL_EBUSY: the operation of another
- * multi-lock has the owner; ZKL_ENOTOWNER: of unlock.
- * After close, of unlock: ZKL_ELOST: released, and no callback comes. */
+ * multi-lock has the owner.
+ */
 ZKL_API int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
                                     const struct zkl_wait *wait, struct zkl_grant *grants,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
+/* zkl_multi_unlock for that owner, which belongs to the operation as above.
+ * Immediately, and nothing changed: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM; ZKL_ENOTOWNER: the owner
+ * does not hold the multi-lock; ZKL_EBUSY: the operation of another multi-lock has the owner.
+ * After close: ZKL_ELOST: released, and no callback comes. */
 ZKL_API int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *multi, int *codes,
                                    zkl_done_fn fn, void *arg);
 
@@ -235,8 +240,8 @@ ZKL_API int zkl_client_event_fd(struct zkl_client *client);
  * for a callback to become due. It also runs those that remain after zkl_client_close; otherwise
  * zkl_client_free does, on the thread that calls it. Any thread that is in no callback may call it,
  * one at a time. Returns how many it ran.
- * Otherwise: ZKL_EINVAL (max < 1, or zkl_client_event_fd was not called); ZKL_EFORK,
- * ZKL_EINCALLBACK; ZKL_EBUSY (another thread is running them). */
+ * Otherwise: ZKL_EINVAL: client is NULL, max is below 1, or zkl_client_event_fd was not called;
+ * ZKL_EFORK, ZKL_EINCALLBACK; ZKL_EBUSY (another thread is running them). */
 ZKL_API int zkl_client_dispatch(struct zkl_client *client, int max);
 
 #ifdef __cplusplus

@@ -74,7 +74,7 @@ struct zkl_client_options {
     /* the largest tickTime of all servers that may come to lead, if you know it: windows are longer
      * then. Too small a value makes windows wrong. 0: the library assumes half of the granted
      * timeout, which no server's tickTime exceeds unless its minSessionTimeout was configured below
-     * two ticks */
+     * two ticks. At most session_timeout_ms */
     int tick_ms;
     enum zkl_acl acl;             /* of every node and parent that this client makes */
     enum zkl_log_level log_level; /* ZKL_LOG_DEFAULT: ZKL_LOG_INFO */
@@ -89,7 +89,8 @@ struct zkl_client_options {
     const char *auth_file;
     const char *auth_env; /* an environment variable that holds it, at most 4096 bytes */
     const char *owner;    /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
-    zkl_client_state_fn state_fn; /* receives each change of the state */
+    /* receives the changes of the state; while it is slow, the newest 32 */
+    zkl_client_state_fn state_fn;
     void *state_arg;
     zkl_log_fn log_fn; /* receives events of log_level or worse; NULL: silent */
     void *log_arg;
@@ -148,9 +149,10 @@ struct zkl_client_options {
  * If a session had begun, the library ends it in the background.
  * A client has nothing but its session on the servers before it has a lock.
  * 0: the caller must free *client with zkl_client_free.
- * Otherwise *client is untouched and errbuf says why: ZKL_EINVAL: NULL, options without their
- * initializer, out of range or not to be had together, or a file or variable without a credential,
- * key or certificate; ZKL_EBADSERVERS; ZKL_EBADTIMEOUT (connect_timeout_ms); ZKL_EUNSUPPORTED
+ * Otherwise *client is untouched and errbuf says why (zkl_error_detail does too, also where options
+ * are NULL or without their initializer): ZKL_EINVAL: NULL, options without their initializer, out
+ * of range or not to be had together, or a file or variable without a credential, key or
+ * certificate; ZKL_EBADSERVERS; ZKL_EBADTIMEOUT (connect_timeout_ms); ZKL_EUNSUPPORTED
  * (libzookeeper was built without TLS or SASL, or the options want both); ZKL_ENOMEM; ZKL_ESYSTEM:
  * no thread or descriptor.
  * With connect_timeout_ms also: ZKL_EDISCONNECTED: no server answered in that time; errbuf names
@@ -192,10 +194,10 @@ ZKL_API int zkl_client_set_servers(struct zkl_client *client, const char *server
  * remain legal.
  * 0: the server hung up, as it does once the session has ended, or it had ended before. A server
  * that dies just then, or a link that breaks, looks the same, and the nodes stay until the session
- * times out. A release that returned 0 needs no close to be sure, but for a posted one
- * (posted_unlock), whose node the close ends with the session. ZKL_ETIMEDOUT: the client is closed
- * on this side, but time was up or no server answered; the library finishes in the background, and
- * the server removes the nodes when the session times out.
+ * times out. A release that returned 0 needs no close to be sure, but for a posted one or a node
+ * that is kept (retain_ms, zkl_rwlock_retain_readers): the close ends these with the session.
+ * ZKL_ETIMEDOUT: the client is closed on this side, but time was up or no server answered; the
+ * library finishes in the background, and the server removes the nodes when the session times out.
  * Nothing done: ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 

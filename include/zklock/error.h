@@ -13,7 +13,7 @@
  *     }
  *
  * Any thread may make these calls at any time, in callbacks and in a forked child too. They send
- * nothing, and change nothing but the detail.
+ * nothing and change nothing.
  * Illegal: keeping zkl_error_detail's pointer beyond the thread's next zklock call.
  */
 #ifndef ZKLOCK_ERROR_H
@@ -35,7 +35,7 @@ extern "C" {
 
 /* Returns the version of the loaded library as text, ZKL_VERSION, in static memory. *number, unless
  * number is NULL, receives ZKL_VERSION_NUMBER of the version.h that the library was built with. The
- * program itself has the version.h that it was compiled with; a check for an older library:
+ * program itself has the version.h that it was compiled with. A check for an older library:
  *
  *     #include <zklock/version.h>
  *     #include <zklock/zklock.h>
@@ -103,7 +103,8 @@ enum zkl_error {
     ZKL_ENONODE = -25,   /* inspect.h: there is no such node */
     ZKL_EFOREIGN = -26,  /* inspect.h: the node is not one of a lock; force is needed */
     /* trylock: no other contender has the lock, but too little of the session is proved for a
-     * grant, as after a new link or a pause; it will be proved soon */
+     * grant, as after a new link or a pause; it will be proved soon. Check: less of the window is
+     * left than was asked for */
     ZKL_EUNPROVED = -27,
     /* unlock: not held any more, and in doubt: the window had run empty before, and nothing proved
      * the hold afterwards: another client may have held the lock */

@@ -11,8 +11,8 @@
  *         zkl_inspection_free(seen);
  *     }
  *
- * All calls wait for the server, at most timeout_ms (or until wait's deadline or cancel). Any
- * thread may make them.
+ * zkl_inspect, zkl_revoke and zkl_break wait for the server, at most timeout_ms (or until wait's
+ * deadline or cancel). Any thread may make them.
  * Illegal: these calls in a callback of the library (ZKL_EINCALLBACK); text of an inspection that
  * was freed.
  */
@@ -96,7 +96,7 @@ struct zkl_inspection {
 
 /* Inspect the lock at path, or list "/", where none can be. The call acquires nothing and changes
  * nothing. A path that does not exist is 0 with ZKL_LOCK_KIND_NONE. Of a child that the client may
- * not read, the entry has the name.
+ * not read, the entry has the path, and what the server tells (denied).
  * 0: the caller must free *inspection with zkl_inspection_free.
  * Otherwise *inspection is untouched: ZKL_ETIMEDOUT; ZKL_EDISCONNECTED: time was up, and there was
  * no link; ZKL_ECLOSED; ZKL_EACCES (no READ on the path, or a semaphore's parts); ZKL_EAUTH,
@@ -125,7 +125,7 @@ static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_insp
  * be 0). The call writes "__REVOKE__" to the node as Curator's Revoker does. With a passed deadline
  * it only asks, and waits only for the server's answer, one session timeout at most. With
  * ZKL_INSPECT_FORCE in flags it deletes the node when the deadline passes, which takes one session
- * timeout more at most. Ask all holders, and take the lock away after ten seconds:
+ * timeout more at most. Ask the holder of a mutex, and take the lock away after ten seconds:
  *
  *     #include <zklock/inspect.h>
  *
@@ -149,14 +149,14 @@ static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_insp
  *     }
  *
  * 0: the node is removed. ZKL_ETIMEDOUT: asked, but the node is still there; with ZKL_INSPECT_FORCE
- * the deletion got no answer, and it is there or not. ZKL_EDISCONNECTED: the request may have
- * arrived or not. ZKL_ECANCELED: it may have asked. ZKL_ENONODE: there was none (0, if the link
- * broke before that answer). ZKL_EFOREIGN: not the name of a contender, and no ZKL_INSPECT_FORCE;
- * or the node has children, which no force deletes. ZKL_EPROTO: an answer that is not understood;
- * or a server shows the node and the leader has none: that server has data of its own, and zklock
- * doctor says which. ZKL_EACCES: the detail names the right: WRITE to ask, READ to wait, DELETE on
- * the node above to force. ZKL_ECLOSED, ZKL_EAUTH, ZKL_EQUOTA, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED,
- * ZKL_ENOMEM, ZKL_ESYSTEM.
+ * the deletion got no answer, and it is there or not. ZKL_EDISCONNECTED, ZKL_ECANCELED: it may have
+ * asked, and with ZKL_INSPECT_FORCE deleted. ZKL_ENONODE: there was none (0, if the link broke
+ * before that answer). ZKL_EFOREIGN: not the name of a contender, and no ZKL_INSPECT_FORCE; or the
+ * node has children, which no force deletes. ZKL_EPROTO: an answer that is not understood; or a
+ * server shows the node and the leader has none: that server has data of its own, and zklock doctor
+ * says which. ZKL_EACCES: the detail names the right: WRITE to ask, READ to wait, DELETE on the
+ * node above to force; where one of the first two is denied, nothing is deleted: zkl_break does.
+ * ZKL_ECLOSED, ZKL_EAUTH, ZKL_EQUOTA, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_ENOMEM, ZKL_ESYSTEM.
  * Refused, and nothing was sent: ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT (negative); ZKL_EFORK,
  * ZKL_EINCALLBACK. */
 ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,

@@ -82,7 +82,7 @@ enum zkl_reason {
     ZKL_REASON_NONE = 0,
     ZKL_REASON_LINK = 1, /* SUSPECT: the connection broke */
     /* SUSPECT: no quorum write was answered for too long, or the server is of another make, where
-     * nothing proves a hold */
+     * nothing proves a hold: then from its grant on */
     ZKL_REASON_WINDOW = 2,
     ZKL_REASON_EXPIRED = 3, /* LOST: the session ended */
     /* LOST: another client deleted the node, or the server did as the session ended and the client
@@ -108,10 +108,31 @@ struct zkl_hold_event {
     const char *node_path; /* its node, without the chroot */
 };
 
-/* Runs on the client's dispatch thread with no library lock held, one callback of a client at a
- * time: it can be late, but the window cannot. That thread does not hold the lock, so the work
- * belongs to the one that does. Calls that wait return ZKL_EINCALLBACK in it. The library does not
- * call it for a grant or an unlock. */
+/* Runs on a thread of the client, or in zkl_client_dispatch (async.h), with no library lock held,
+ * one callback of a client at a time: it can be late, but the window cannot. The client's thread
+ * does not hold the lock, so the work belongs to the one that does. Calls that wait return
+ * ZKL_EINCALLBACK in it. The library does not call it for a grant or an unlock.
+ * A flag for the thread that works:
+ *
+ *     #include <stdatomic.h>
+ *     #include <zklock/zklock.h>
+ *
+ *     static atomic_int stop_writing;
+ *
+ *     static void on_hold(const struct zkl_hold_event *event, void *arg)
+ *     {
+ *         (void)arg;
+ *         if (event->state == ZKL_HOLD_SUSPECT || event->state == ZKL_HOLD_LOST)
+ *             atomic_store(&stop_writing, 1);
+ *         if (event->state == ZKL_HOLD_HELD)
+ *             atomic_store(&stop_writing, 0);
+ *     }
+ *
+ *     int watch_holds(struct zkl_mutex *mutex)
+ *     {
+ *         return zkl_mutex_set_callback(mutex, on_hold, NULL);
+ *     }
+ */
 typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
 
 #ifdef __cplusplus

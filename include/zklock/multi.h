@@ -95,10 +95,11 @@ static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semap
 
 /* Acquire all members for the calling thread, within one deadline, as if it had called
  * zkl_mutex_acquire for each mutex and zkl_semaphore_acquire for each semaphore. A mutex that the
- * thread holds already gets a re-entry. A re-entry of the whole multi-lock leaves members that
- * belong to no thread (permits, and mutexes of zkl_semaphore_mutex_new) as they are. A lease begins
- * when all members are held. grants: one for each member in the order of zkl_multi_new, each filled
- * with ZKL_GRANT_INIT, or NULL.
+ * thread holds already gets a re-entry. A try asks for a kept node (retain_ms) only where a member
+ * is acquired by itself (docs/guarantees.md). A re-entry of the whole multi-lock leaves members
+ * that belong to no thread (permits, and mutexes of zkl_semaphore_mutex_new) as they are. A lease
+ * begins when all members are held. grants: one for each member in the order of zkl_multi_new, each
+ * filled with ZKL_GRANT_INIT, or NULL.
  * While another client has a member, the thread holds those before it in the order of the paths,
  * waits for that one, and does not queue yet for those behind it. If a member that this call
  * acquired is lost meanwhile, the call releases all that it acquired and begins anew, within its
@@ -119,7 +120,7 @@ ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
 /* Release all members, the last path first. A failure with one member does not stop the release of
  * the others. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst
- * of them. Which member was lost, or may have been:
+ * of them, in the order of the list below. Which member was lost, or may have been:
  *
  *     int codes[2] = {0};
  *     if (zkl_error_is_lost(zkl_multi_unlock(both, codes)))
@@ -129,8 +130,8 @@ ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
  * ZKL_ELOST: a member had been lost before. ZKL_EDOUBT: a member's window was empty, and no answer
  * proved its hold: another client may have held it. ZKL_EACCES: a member's ACL denies DELETE, and
  * its node blocks that path until the session ends. ZKL_EUNCONFIRMED: released, but no answer came
- * for a member. ZKL_ENOTOWNER: a member was unlocked by itself before. 0: all are released, and
- * nothing is left on the server.
+ * for a member. ZKL_ENOTOWNER: a member was unlocked by itself before. 0: released once; after the
+ * last unlock nothing is left on the server, with the exceptions of zkl_mutex_unlock.
  * Nothing changed: ZKL_ENOTOWNER: the calling thread does not hold the multi-lock; ZKL_EINVAL,
  * ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);

@@ -110,7 +110,8 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * ZKL_WAIT_INIT. grant may be NULL; its size must be set, and the call writes it only on success.
  * If the calling thread holds the mutex already, the count grows by one, whatever the deadline, and
  * the call sends no request. Otherwise a passed deadline, or a set cancel object, ends the call
- * before any request. A first grant comes with an open window.
+ * before any request. A first grant comes with an open window, except from a server of another make
+ * (docs/peers.md), where nothing is ever proved.
  * A try (ZKL_WAIT_TRY) that finds another contender sends one read. It waits for a lost link no
  * longer than one session timeout. If it finds only one node that may be without a holder (of a
  * mutex with retain_ms), it asks for that node, and gets it in some round trips, or is busy after
@@ -121,19 +122,21 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * without, the library releases the hold.
  * Not held: ZKL_ETIMEDOUT, ZKL_ECANCELED; ZKL_EBUSY: a try: another contender is before this one;
  * ZKL_EUNPROVED; ZKL_EDISCONNECTED: a try: no server was reached within one session timeout;
- * ZKL_ECLOSED: the client is closed, or was closed during the wait; ZKL_EACCES: the detail names
- * the right that the lock needs; without DELETE the node stays until the session ends; ZKL_EAUTH,
- * ZKL_ENOCHROOT, ZKL_EEXHAUSTED, ZKL_EQUOTA, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_EPROTO,
- * ZKL_ENOMEM; ZKL_ESYSTEM: no key for the thread's holds, or this client watches some 12,000 nodes
- * for waiters and could not restore one more after a reconnect; ZKL_EFULL: its session owns some
- * 12,000 nodes, which the servers could not bear to end with many more (docs/guarantees-limits.md);
- * ZKL_EMISMATCH: of a semaphore's mutex: the semaphore at the path has not one permit but another
- * number; ZKL_ELOST: this thread's hold, or for a read lock its write lock, was lost and must still
- * be unlocked, once for each lock.
- * Refused, and nothing was sent: ZKL_EINVAL: NULL, a struct without its size, an unknown flag;
- * ZKL_EBADTIMEOUT: a negative deadline or timeout_ms, a lease out of range; ZKL_EDEADLK: this
- * thread holds the same path through another handle, or has the read lock and asks for the write
- * lock; ZKL_EOVERFLOW, ZKL_EFORK, ZKL_EINCALLBACK.
+ * ZKL_ECLOSED: the client is closed, or was closed during the wait; ZKL_EBADPATH: the path is below
+ * an ephemeral node; ZKL_EACCES: the detail names the right that the lock needs; without DELETE the
+ * node stays until the session ends; ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EEXHAUSTED, ZKL_EQUOTA,
+ * ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_EPROTO, ZKL_ENOMEM; ZKL_ESYSTEM: no key for the thread's
+ * holds, no watch on the cancel object's descriptor, or this client watches as many nodes for
+ * waiters as it can restore after a reconnect (12,000 with paths of 80 bytes); ZKL_EFULL: the
+ * client's session owns as many nodes as it may (ephemeral_bytes_max in client.h: 12,000 with paths
+ * of 80 bytes); ZKL_EMISMATCH: of a semaphore's mutex: the semaphore at the path has not one permit
+ * but another number; ZKL_ELOST: this thread's hold, or for a read lock its write lock, was lost
+ * and must still be unlocked, once for each lock.
+ * Refused, and nothing was sent: ZKL_EINVAL: NULL, a struct without its size, an unknown flag,
+ * ZKL_WAIT_SYNC without ZKL_WAIT_TRY; ZKL_EBADTIMEOUT: a negative deadline, timeout_ms negative or
+ * above ZKL_TIMEOUT_MAX_MS, a lease out of range; ZKL_EDEADLK: this thread holds the same path
+ * through another handle, or has the read lock and asks for the write lock; ZKL_EOVERFLOW,
+ * ZKL_EFORK, ZKL_EINCALLBACK.
  * The library deletes the nodes of a failed call in the background, after a lost link once it is
  * back. The session's end removes them in any case. An acquire with a deadline and a cancel object,
  * which writes with the token of its grant:
@@ -171,25 +174,28 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
  * The work under the lock has ended when the thread calls unlock. ZKL_ELOST and ZKL_EDOUBT
  * (zkl_error_is_lost) say that another client held the lock before that, or may have. After any
  * other code none did, unless one had deleted the node by hand.
- * 0: released, and after the last unlock nothing is left on the server, unless it was posted: then
- * the delete is on its way, and if the link breaks, the node stays until the link is back or the
- * session ends. ZKL_EUNCONFIRMED: not held any more, but no answer came. The library deletes the
- * node as soon as it can, and the caller need do nothing: the window was open when unlock was
+ * 0: released, and after the last unlock nothing is left on the server, unless the node is kept or
+ * handed on (retain_ms, local_handoffs_max, zkl_rwlock_retain_readers), or the unlock was posted:
+ * then the delete is on its way, and if the link breaks, the node stays until the link is back or
+ * the session ends. ZKL_EUNCONFIRMED: not held any more, but no answer came. The library deletes
+ * the node as soon as it can, and the caller need do nothing: the window was open when unlock was
  * called. ZKL_EDOUBT: no answer, or a denied delete, and the window was empty when unlock was
- * called, as after a pause of the process or a long outage. Also from an unlock that is not the
- * last one, if the window is empty then. The library deletes the node as soon as it can. ZKL_ELOST:
- * the hold had been lost before, or the client is closed; it counts as released. A lost hold has to
- * be unlocked as often as it was locked. ZKL_EACCES: not held any more, but the ACL denies DELETE:
- * the node blocks the path until this client's session ends.
+ * called, as after a pause of the process or a long outage. The library deletes the node as soon as
+ * it can, if the ACL allows it. Also from an unlock that is not the last one, if the window is
+ * empty then: it ends one lock, and the others are still due. ZKL_ELOST: the hold had been lost
+ * before, or the client is closed; it counts as released. A lost hold has to be unlocked as often
+ * as it was locked. ZKL_EACCES: not held any more, but the ACL denies DELETE: the node blocks the
+ * path until this client's session ends.
  * Nothing changed: ZKL_ENOTOWNER, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 
 /* --- query the calling thread's own hold ---------------------------------- */
 
 /* The calls below concern the calling thread's own hold, send nothing and never wait. A callback
- * runs on a thread of its own, which holds nothing. Those that return yes or no, a count, a time or
- * a token return 0, never less, if the call is wrong: with NULL, with a number out of range, in a
- * forked child. zkl_error_detail then says why. It is empty after any other answer.
+ * runs on a thread of the client, which holds nothing, or in zkl_client_dispatch, on the thread
+ * that calls that. Those that return yes or no, a count, a time or a token return 0, never less, if
+ * the call is wrong: with NULL, with a number out of range, in a forked child. zkl_error_detail
+ * then says why. It is empty after any other answer.
  * Before a write ask for the window and not for the state: a hold is ZKL_HOLD_HELD up to its last
  * millisecond. A window that is open now may end before the next instruction, so ask for as much as
  * the write takes, and let the resource compare tokens. Rows, each with two proved seconds:
@@ -224,9 +230,9 @@ ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
  * Otherwise: ZKL_ENOTOWNER, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size);
 
-/* The state of the hold: ZKL_HOLD_HELD, ZKL_HOLD_SUSPECT or ZKL_HOLD_LOST. For the last two *reason
- * (which may be NULL) receives the reason that a callback would have received
- * (zkl_mutex_set_callback). 0: not held. */
+/* The state of the hold: ZKL_HOLD_HELD, ZKL_HOLD_SUSPECT or ZKL_HOLD_LOST. *reason (which may be
+ * NULL) receives ZKL_REASON_NONE for the first, and for the last two the reason that a callback
+ * would have received (zkl_mutex_set_callback). 0: not held, or the call is wrong. */
 ZKL_API int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason);
 
 /* --- query the waiters of a lock and their place in the queue ------------- */
@@ -254,8 +260,8 @@ ZKL_API int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *stan
  * for which the library does not use a node that retain_ms keeps or that it would hand on. With a
  * callback each acquire arms a watch on its own node: one more request per lock. The callback then
  * reports a deletion from outside immediately and not with the next heartbeat, for up to some 6,000
- * holds of a client (docs/guarantees.md). Legal in callbacks; the call sends nothing and does not
- * wait. A lost hold must still be unlocked, once for each lock.
+ * holds of a client, with paths of 80 bytes (docs/guarantees-limits.md). Legal in callbacks; the
+ * call sends nothing and does not wait. A lost hold must still be unlocked, once for each lock.
  * 0, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);
 

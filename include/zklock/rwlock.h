@@ -16,7 +16,7 @@
  * A thread may lock each half again. A thread that has the write lock can take the read lock too,
  * and keeps it when it unlocks the write lock (a downgrade). No other client can get the lock in
  * between: the thread waits only for the server's answer. The read lock then has the write lock's
- * token, but not its lease; if it fails, the write lock stays held:
+ * token, but not its lease. If the read lock fails, the write lock stays held. A downgrade:
  *
  *     struct zkl_mutex *writer = zkl_rwlock_writer(rwlock);
  *     if (zkl_mutex_lock_for(writer, 5000) == 0) {
@@ -54,8 +54,8 @@ struct zkl_rwlock;
 ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                            const struct zkl_lock_options *options);
 /* Free the handle and both halves, as zkl_mutex_free frees a mutex.
- * Nothing is freed: ZKL_EBUSY: a thread holds one of the halves or waits; ZKL_EFORK,
- * ZKL_EINCALLBACK. */
+ * Nothing is freed: ZKL_EBUSY: a thread holds one of the halves or waits; ZKL_EFORK;
+ * ZKL_EINCALLBACK: as zkl_mutex_free. */
 ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
 /* Keep the reader's node on the server for up to retain_ms (0 to 3,600,000) from its grant, also
  * while no thread is in it. Threads that lock the reader of this handle enter the node and leave it

@@ -67,8 +67,9 @@ ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
  * cancel count.
  * 0: the path has the number. ZKL_ETIMEDOUT, ZKL_ECANCELED: it may have it or not.
  * ZKL_EDISCONNECTED: the deadline passed without a link; it may have it or not. ZKL_ECLOSED;
- * ZKL_EACCES (writing <path>/leases, or making it); ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EQUOTA,
- * ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM.
+ * ZKL_EBADPATH: the path is below an ephemeral node; ZKL_EACCES (writing <path>/leases, or making
+ * it); ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EQUOTA, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_EPROTO,
+ * ZKL_ENOMEM, ZKL_ESYSTEM.
  * Refused, and nothing was sent: ZKL_EINVAL; ZKL_EBADTIMEOUT (a negative deadline); ZKL_EFORK,
  * ZKL_EINCALLBACK. */
 ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
@@ -82,8 +83,8 @@ ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold
 /* Acquire count permits (1 to ZKL_PERMITS_AT_ONCE_MAX, at most the semaphore's number), all or
  * none. The semaphore serves requests in their order, large ones too. wait as for
  * zkl_mutex_acquire; a lease is one of each permit, from the grant of all. A try waits, for one
- * second at most, for a contender that is just acquiring, and otherwise not at all. Three permits
- * or none:
+ * second at most, for a contender that is just acquiring, and for a lost link as zkl_mutex_acquire
+ * does; otherwise not at all. Three permits or none:
  *
  *     struct zkl_permit *permits[3];
  *     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -116,9 +117,9 @@ ZKL_API int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_st
 /* Release a permit and free the handle, whatever the call returns, with the exceptions below. It
  * deletes the node and waits for the answer as zkl_mutex_unlock does. No other call with the permit
  * may run at the same time, or later.
- * 0: released, and nothing is left on the server. ZKL_EUNCONFIRMED, ZKL_EDOUBT, ZKL_ELOST: as
- * zkl_mutex_unlock. ZKL_EACCES: not held any more, but the ACL denies DELETE: the node takes up a
- * permit until this client's session ends.
+ * 0: released, and nothing is left on the server, unless it was posted (zkl_mutex_unlock).
+ * ZKL_EUNCONFIRMED, ZKL_EDOUBT, ZKL_ELOST: as zkl_mutex_unlock. ZKL_EACCES: not held any more, but
+ * the ACL denies DELETE: the node takes up a permit until this client's session ends.
  * Nothing changed: ZKL_EINVAL: NULL, or a multi-lock has the permit (zkl_multi_unlock); ZKL_EFORK,
  * ZKL_EINCALLBACK. */
 ZKL_API int zkl_permit_release(struct zkl_permit *permit);
@@ -172,7 +173,9 @@ ZKL_API int zkl_permit_revoke_requested(struct zkl_permit *permit);
  *         if (rc != 0)
  *             return rc;
  *         rc = zkl_mutex_lock_for(mutex, 5000);
- *         if (rc == 0 && pthread_create(&thread, NULL, finish, mutex) == 0)
+ *         if (rc == 0 && pthread_create(&thread, NULL, finish, mutex) != 0)
+ *             zkl_mutex_unlock(mutex);
+ *         else if (rc == 0)
  *             pthread_join(thread, NULL);
  *         zkl_mutex_free(mutex);
  *         return rc;

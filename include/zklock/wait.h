@@ -134,8 +134,10 @@ struct zkl_wait {
 /* What a successful acquire returns. */
 struct zkl_grant {
     size_t size;
-    uint64_t token;     /* fencing token: larger for each later node of this path */
-    int64_t window_ms;  /* how long, from now, the hold is proved; can be 0 in a re-entry */
+    uint64_t token; /* fencing token: larger for each later node of this path */
+    /* how long, from now, the hold is proved; can be 0 in a re-entry, and always is with a server
+     * of another make */
+    int64_t window_ms;
     int64_t hold_count; /* 1 for a first grant, more for a re-entry */
 };
 
