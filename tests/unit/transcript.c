@@ -19,6 +19,7 @@
 #include "transcript.h"
 
 #define LINES_MAX 2000
+#define FILE_SIZE 65536
 #define VARIABLES_MAX 6
 
 struct line {
@@ -296,35 +297,38 @@ static void add_line(int number, bool deeper, const char *text)
     lines[line_count++] = (struct line){number, deeper, text};
 }
 
+static void read_line(int number, char *text)
+{
+    char *begin = text + strspn(text, " ");
+    if (strlen(text) >= LINE_SIZE)
+        give_up("a line is too long");
+    if (!*begin || strncmp(begin, "# ", 2) == 0)
+        return;
+    char *body = strncmp(begin, "for ", 4) == 0 ? strstr(begin, ": ") : NULL;
+    if (body)
+        *body = '\0';
+    if (strncmp(text, "test ", 5) == 0 || strncmp(text, "steps ", 6) == 0)
+        begin_part(begin);
+    else
+        add_line(number, begin > text, begin);
+    if (body) {
+        add_line(number, false, body + 2);
+        add_line(number, false, "end");
+    }
+}
+
 static void read_file(void)
 {
+    static char content[FILE_SIZE];
     FILE *in = fopen(file, "r");
-    char text[LINE_SIZE];
     if (!in)
         give_up("it can't be read");
-    for (int number = 1; fgets(text, sizeof text, in); number++) {
-        if (!strchr(text, '\n'))
-            give_up("a line is too long, or the last one has no end");
-        char *begin = text + strspn(text, " ");
-        text[strcspn(text, "\n")] = '\0';
-        if (!*begin || strncmp(begin, "# ", 2) == 0)
-            continue;
-        char *copy = strdup(begin);
-        if (!copy)
-            give_up("no memory");
-        char *body = strncmp(copy, "for ", 4) == 0 ? strstr(copy, ": ") : NULL;
-        if (body)
-            *body = '\0';
-        if (strncmp(text, "test ", 5) == 0 || strncmp(text, "steps ", 6) == 0)
-            begin_part(copy);
-        else
-            add_line(number, begin > text, copy);
-        if (body) {
-            add_line(number, false, body + 2);
-            add_line(number, false, "end");
-        }
-    }
+    if (fread(content, 1, sizeof content, in) == sizeof content)
+        give_up("it is too long");
     fclose(in);
+    char *rest = content;
+    for (int number = 1; rest; number++)
+        read_line(number, strsep(&rest, "\n"));
     if (part_count > 0)
         parts[part_count - 1].to = line_count;
 }
