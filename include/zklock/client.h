@@ -193,9 +193,10 @@ ZKL_API int zkl_client_set_servers(struct zkl_client *client, const char *server
  * ZKL_ELOST, so that unlocks stay paired, and queries answer as for a lost hold. The free calls
  * remain legal.
  * 0: the server hung up, as it does once the session has ended, or it had ended before. A server
- * that dies just then, or a link that breaks, looks the same, and the nodes stay until the session
- * times out. A release that returned 0 needs no close to be sure, but for a posted one or a node
- * that is kept (retain_ms, zkl_rwlock_retain_readers): the close ends these with the session.
+ * that dies just then, a link that breaks and an event that comes then look the same, and the nodes
+ * stay until the session times out. A release that returned 0 needs no close to be sure, but for a
+ * posted one or a node that is kept (retain_ms, zkl_rwlock_retain_readers): the close ends these
+ * with the session.
  * ZKL_ETIMEDOUT: the client is closed on this side, but time was up or no server answered; the
  * library finishes in the background, and the server removes the nodes when the session times out.
  * Nothing done: ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
