@@ -79,7 +79,7 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
     zkl_call_free(call);
     if (counts)
         zkl_core_reply(&d->core, zkl_clock_now(), reply);
-    if (h->buried)
+    if (h->buried && h->awaited == 0)
         pthread_cond_broadcast(&d->changed);
 }
 

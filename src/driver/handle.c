@@ -27,16 +27,12 @@
 #include "login.h"
 #include "make/make.h"
 
-#define CLOSE_WAITS_MS 1500  /* by libzookeeper, for the answer to a close */
-#define UNLINKED_OWED_MS 200 /* for answers that say that there is no link */
-
-/* Over a link, all answers come before that of the close, for which libzookeeper waits as long.
- * Without one there is always a keepalive that nothing answers. */
-int zkl_handle_owed_ms(const struct zkl_handle *h)
+/* libzookeeper makes the answers up that are due when it is closed. A completion thread that sleeps
+ * passes them on; one that is awake may have left by then, and they leak: a keepalive's, too, which
+ * comes over a link. */
+bool zkl_handle_is_owed(const struct zkl_handle *h, bool awake)
 {
-    if (h->linked)
-        return h->calls ? CLOSE_WAITS_MS : 0;
-    return h->awaited > 0 ? UNLINKED_OWED_MS : 0;
+    return h->awaited > 0 || (awake && h->linked && h->calls);
 }
 
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)
@@ -448,9 +444,11 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
         put_in_graveyard(d, h);
 }
 
-/* zookeeper_close informs the server only over a link. If the request left, it waits for the
+/* zookeeper_close informs the server only over a link. If the request left, it waits 1.5 s for the
  * server to hang up, and returns ZOK in either case. The time that it took is the only sign of what
  * happened. A server that dies just then hangs up as well. */
+#define CLOSE_WAITS_MS 1500
+
 static bool close_session(struct zkl_handle *h)
 {
     zhandle_t *zh = h->zh;

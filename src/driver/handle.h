@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One zhandle and the registry of the calls that libzookeeper has accepted for it. libzookeeper
  * loses completions at expiry and at close, and watch contexts always (ZOOKEEPER-2802, -3868). So
- * this code waits for none of them, and frees their memory after zookeeper_close has returned. */
+ * this code relies on none of them, and frees their memory after zookeeper_close has returned. */
 #ifndef ZKL_DRIVER_HANDLE_H
 #define ZKL_DRIVER_HANDLE_H
 

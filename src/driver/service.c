@@ -7,11 +7,12 @@
 #include "driver.h"
 
 #define MS INT64_C(1000000)
+#define DRAIN_MS 200 /* for answers that are still due when a handle is closed */
 #define BUSY_MS 1000 /* a client that sent something so recently is busy */
 
 static void bury_all(struct zkl_driver *d)
 {
-    int64_t start = zkl_clock_mono_ns();
+    int64_t until = zkl_clock_mono_ns() + DRAIN_MS * MS;
     if (d->graveyard) { /* waiters that must be woken do not wait for that */
         zkl_driver_unlock(d);
         zkl_driver_lock(d);
@@ -19,11 +20,9 @@ static void bury_all(struct zkl_driver *d)
     while (d->graveyard) {
         struct zkl_handle *h = d->graveyard;
         d->graveyard = zkl_handle_next(h);
-        /* libzookeeper drops completions that are due when it is closed, and leaks its entry. */
-        int ms;
-        while ((ms = zkl_handle_owed_ms(h)) > 0 &&
-               zkl_driver_wait_for(d, &d->changed, start + ms * MS) == 0)
-            ;
+        bool awake = false;
+        while (zkl_handle_is_owed(h, awake) && zkl_driver_wait_for(d, &d->changed, until) == 0)
+            awake = true;
         zkl_driver_unlock(d);
         zkl_handle_close(d, h);
         zkl_driver_lock(d);
