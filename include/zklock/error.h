@@ -94,8 +94,8 @@ enum zkl_error {
     ZKL_EACCES = -19,
     ZKL_EAUTH = -20,     /* the server refused the credential */
     ZKL_ENOCHROOT = -21, /* the chroot of the server list does not exist */
-    /* the path's sequence counter is used up, and a child that is no contender prevents the library
-     * from renewing the path */
+    /* the path's sequence counter is used up, and a child that is no contender, or a denied DELETE
+     * on the parent, prevents the library from renewing the path */
     ZKL_EEXHAUSTED = -22,
     /* the server does not answer as ZooKeeper does; the detail has the number */
     ZKL_EPROTO = -23,

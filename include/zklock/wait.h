@@ -65,8 +65,8 @@ ZKL_API int64_t zkl_now_ns(void);
  * Like a client, a cancel object belongs to the process that made it: a wait with it in a forked
  * child returns ZKL_EFORK, and setting it there ends no wait of the parent's.
  * pthread_cancel ends no wait, as calls turn cancellation off. The request stays pending and acts
- * behind the call, when the thread may hold the lock; the library releases what a thread holds at
- * its end. Ctrl-C ends a wait:
+ * behind the call, when the thread may hold the lock; the library releases what belongs to a thread
+ * (permits do not) at its end. Ctrl-C ends a wait:
  *
  *     #include <signal.h>
  *     #include <zklock/zklock.h>
