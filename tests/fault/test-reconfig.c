@@ -41,7 +41,7 @@ static void set_order(int leader)
 /* The line of an observer, as that of one that votes. */
 static void note_joining(int node)
 {
-    char key[16], line[256];
+    char key[24], line[256];
 
     snprintf(key, sizeof key, "server.%d=", node + 1);
     const char *at = strstr(config, key);
