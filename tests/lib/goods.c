@@ -136,7 +136,9 @@ int64_t goods_call(struct goods *g, const struct call *call, unsigned nulls)
 
     memset(&g->made, 0, sizeof g->made);
     g->standing = (struct zkl_standing)ZKL_STANDING_INIT;
-    g->grants[0] = g->grants[1] = (struct zkl_grant)ZKL_GRANT_INIT;
+    for (int i = 0; i < GOODS_MEMBERS; i++)
+        g->grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
+
     g->client_metrics = (struct zkl_client_metrics)ZKL_CLIENT_METRICS_INIT;
     if (!call_has(call, "histogram"))
         g->lock_metrics = (struct zkl_lock_metrics)ZKL_LOCK_METRICS_INIT;
@@ -336,10 +338,11 @@ static int64_t call_with_another_owner(struct goods *g, const struct call *call)
     return said;
 }
 
-static int64_t call_once(struct goods *g, const struct call *call, enum goods_where where)
+int64_t goods_call_once(struct goods *g, const struct call *call, enum goods_where where)
 {
     bool spare = call_ends(call, "_close_async") || call_ends(call, "_release_async");
 
+    g->done_fn = ignore;
     /* An operation that begins is over. */
     g->wait.deadline_ns = call_ends(call, "_async") ? 1 : zkl_now_ns() + INT64_C(5000000000);
     if (call_ends(call, "_owner_use") ||
@@ -347,6 +350,10 @@ static int64_t call_once(struct goods *g, const struct call *call, enum goods_wh
         return call_with_another_owner(g, call);
     int64_t said = goods_call(g, call, where != IN_A_CHILD && spare ? 1u << (call->count - 2) : 0);
     goods_undo(g, call, said);
+    if (call_ends(call, "_cancel_free"))
+        check_ok(zkl_cancel_new(&g->cancel));
+    if (call_ends(call, "_owner_free") && said == 0)
+        check_ok(zkl_owner_new(&g->owner));
     return said;
 }
 
@@ -354,22 +361,18 @@ int goods_call_all(struct goods *g, enum goods_where where, char *first, size_t 
 {
     int count = 0;
 
-    g->done_fn = ignore;
     g->refused_ms = 0;
+
     for (int i = 0; i < CALLED_COUNT; i++) {
         const struct call *call = &called_calls[i];
         if (goods_leave_out(call, where))
             continue;
-        int64_t start_ms = net_now_ms(), said = call_once(g, call, where);
+        int64_t start_ms = net_now_ms(), said = goods_call_once(g, call, where);
         g->refused_ms += said < 0 ? net_now_ms() - start_ms : 0;
         const char *what = goods_wrong(call, where, said);
         if (what != NULL && count++ == 0)
             snprintf(first, size, "%s: %s: %lld, not %lld (%s)", call->name, what, (long long)said,
                      (long long)goods_due(call, where), zkl_error_detail());
-        if (call_is_of(call, ARG_CANCEL) && call_ends(call, "_free"))
-            check_ok(zkl_cancel_new(&g->cancel));
-        if (call_ends(call, "owner_free") && said == 0)
-            check_ok(zkl_owner_new(&g->owner));
     }
     return count;
 }

@@ -10,6 +10,7 @@
 #include "called.h"
 
 #define GOODS_OWNERS 20
+#define GOODS_MEMBERS 4 /* of a multi-lock, at most */
 
 /* What the arguments of each kind are, or are made of. A test may change any before a call. */
 struct goods {
@@ -46,11 +47,11 @@ struct goods {
     struct zkl_lock_metrics lock_metrics;
     struct zkl_client_metrics client_metrics;
     struct zkl_standing standing;
-    struct zkl_grant grants[2];
+    struct zkl_grant grants[GOODS_MEMBERS];
     struct zkl_guard guards[2];
     enum zkl_reason reason;
     char text[300];
-    int number, codes[2];
+    int number, codes[GOODS_MEMBERS];
     uint64_t op;
 };
 
@@ -81,6 +82,8 @@ enum goods_where { BY_THE_HOLDER, IN_ANOTHER_THREAD, IN_A_CALLBACK, IN_A_CHILD, 
 int64_t goods_due(const struct call *call, enum goods_where where);
 /* NULL, or what is wrong with its answer. */
 const char *goods_wrong(const struct call *call, enum goods_where where, int64_t said);
+/* The call there: it changes nothing that is held. */
+int64_t goods_call_once(struct goods *g, const struct call *call, enum goods_where where);
 /* It would wait for what another thread holds, or end what other calls need. */
 bool goods_leave_out(const struct call *call, enum goods_where where);
 /* All others, once. How many did not answer so, and the first of these as a sentence. */
