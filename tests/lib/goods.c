@@ -75,8 +75,9 @@ int64_t goods_call(struct goods *g, const struct call *call, unsigned nulls)
     static const char nobody[] = "/nobody/_c_00000000-0000-4000-8000-000000000000-lock-0000000001";
     struct zkl_member member =
         g->mutex != NULL ? zkl_member_mutex(g->mutex) : (struct zkl_member)ZKL_MEMBER_INIT;
-    static const struct zkl_mutex_options of_mutex = ZKL_MUTEX_OPTIONS_INIT;
-    static const struct zkl_lock_options of_lock = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options of_mutex = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_lock_options of_lock = ZKL_LOCK_OPTIONS_INIT;
+
     const int64_t values[ARGS] = {
         [ARG_CLIENT] = AT(g->client),
         [ARG_MUTEX] = AT(g->mutex),
@@ -126,13 +127,15 @@ int64_t goods_call(struct goods *g, const struct call *call, unsigned nulls)
         [ARG_DEADLINE_NS] = ZKL_NO_DEADLINE,
         [ARG_CODE] = ZKL_EFORK,
         [ARG_PERMITS] = 2,
-        [ARG_COUNT] = 1,
+        [ARG_COUNT] = g->count > 0 ? g->count : 1,
         [ARG_COUNT_ROOM] = call_is_of(call, ARG_MULTI) ? 2 : 1, /* of guards; of members */
         [ARG_MAX] = 1,
         [ARG_BUCKET] = 1,
         [ARG_PERCENT] = 50,
     };
     int64_t args[sizeof call->args / sizeof call->args[0]] = {0};
+
+    of_mutex.metrics = of_lock.metrics = 1;
 
     memset(&g->made, 0, sizeof g->made);
     g->standing = (struct zkl_standing)ZKL_STANDING_INIT;
@@ -153,22 +156,31 @@ static bool acquires(const struct call *call)
            call_ends(call, "lock_until") || call_ends(call, "_lock") || call_ends(call, "_trylock");
 }
 
-static int release(struct goods *g, const struct call *call)
+/* Where the start is refused nothing has changed: it is done all the same, once there is memory again. */
+static int release_async(struct goods *g, const struct call *call, struct zkl_permit *permit)
 {
-    bool by_owner = call_ends(call, "_async");
-    int rc = 0;
+    enum { TRIES = 2000 }; /* tests/fault/alloc.c refuses 1000 in a row at most */
+    int rc = ZKL_ENOMEM;
 
-    if (by_owner)
-        zkl_owner_use(g->owner);
-    if (g->made.permits[0] != NULL)
-        rc = zkl_permit_release(g->made.permits[0]);
-    else if (call_has(call, "_mutex_"))
-        rc = zkl_mutex_unlock(g->mutex);
-    else
-        rc = zkl_multi_unlock(g->multi, NULL);
-    if (by_owner)
-        zkl_owner_use(NULL);
-    return rc;
+    for (int i = 0; i < TRIES && rc == ZKL_ENOMEM; i++) {
+        if (permit != NULL)
+            rc = zkl_permit_release_async(permit, g->done_fn, &g->done);
+        else if (call_has(call, "_mutex_"))
+            rc = zkl_mutex_unlock_async(g->owner, g->mutex, g->done_fn, &g->done);
+        else
+            rc = zkl_multi_unlock_async(g->owner, g->multi, NULL, g->done_fn, &g->done);
+    }
+    return rc != 0 ? rc : completion_code(&g->done);
+}
+
+static int release(struct goods *g, const struct call *call, struct zkl_permit *permit)
+{
+    if (call_ends(call, "_async"))
+        return release_async(g, call, permit);
+    if (permit != NULL)
+        return zkl_permit_release(permit);
+    return call_has(call, "_mutex_") ? zkl_mutex_unlock(g->mutex)
+                                     : zkl_multi_unlock(g->multi, NULL);
 }
 
 int goods_undo(struct goods *g, const struct call *call, int64_t answer)
@@ -188,10 +200,11 @@ int goods_undo(struct goods *g, const struct call *call, int64_t answer)
     if (answer != 0 || (begun && g->done_fn != note_completion))
         return 0;
     int rc = begun ? completion_code(&g->done) : 0;
-    if (rc == 0 && acquires(call))
-
-        rc = release(g, call);
-    return rc;
+    if (rc != 0 || !acquires(call))
+        return rc;
+    rc = release(g, call, g->made.permits[0]);
+    int other = g->made.permits[1] != NULL ? release(g, call, g->made.permits[1]) : 0;
+    return rc != 0 ? rc : other;
 }
 
 /* --- what it should answer -------------------------------------------------------------------- */

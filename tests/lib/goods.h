@@ -28,7 +28,8 @@ struct goods {
     char path[200]; /* of what a call makes or looks at */
     struct zkl_client_options options;
     struct zkl_wait wait;
-    int64_t timeout_ms, need_ms, lease_ms, retain_ms;
+    int64_t timeout_ms, need_ms, lease_ms, retain_ms, count; /* of permits, 0: 1 */
+
     zkl_done_fn done_fn; /* note_completion, which gets done */
     struct completion done;
     int64_t refused_ms; /* that the calls of goods_call_all took which failed */
@@ -38,7 +39,7 @@ struct goods {
         struct zkl_mutex *mutex;
         struct zkl_rwlock *rwlock;
         struct zkl_semaphore *semaphore;
-        struct zkl_permit *permits[1];
+        struct zkl_permit *permits[2];
         struct zkl_multi *multi;
         struct zkl_owner *owner;
         struct zkl_cancel *cancel;
