@@ -28,6 +28,8 @@ void goods_make(struct goods *g, const struct zkl_client_options *options,
                         .done_fn = note_completion};
     snprintf(g->path, sizeof g->path, "%s", name);
     of_mutex.metrics = counted.metrics = 1;
+    of_mutex.revocable = 1;
+
     check_ok(zkl_mutex_new(&g->mutex, client, below(name, "mutex"), &of_mutex));
     check_ok(zkl_rwlock_new(&g->rwlock, client, below(name, "rwlock"), NULL));
     check_ok(zkl_semaphore_new(&g->semaphore, client, below(name, "semaphore"), 2, &counted));
@@ -130,6 +132,8 @@ int64_t goods_call(struct goods *g, const struct call *call, unsigned nulls)
         [ARG_COUNT] = g->count > 0 ? g->count : 1,
         [ARG_COUNT_ROOM] = call_is_of(call, ARG_MULTI) ? 2 : 1, /* of guards; of members */
         [ARG_MAX] = 1,
+        [ARG_OP] = (int64_t)g->asked_op,
+
         [ARG_BUCKET] = 1,
         [ARG_PERCENT] = 50,
     };
@@ -268,7 +272,7 @@ static const struct {
     {"zkl_histogram_percentile_ns", {ANY, ANY, ANY, ANY, ANY}},
 };
 
-static bool is_of_client(const struct call *call)
+bool call_is_of_client(const struct call *call)
 {
     return call_is_of_own(call) || call_is_of(call, ARG_CLIENT) || call_is_of(call, ARG_PERMIT) ||
            call_is_of(call, ARG_SEMAPHORE);
@@ -294,7 +298,7 @@ int64_t goods_due(const struct call *call, enum goods_where where)
         (where != BY_THE_HOLDER || call_ends(call, "_async")))
         return ZKL_ENOTOWNER;
     if (call->answer == ANSWERS_QUESTION)
-        return where == BY_THE_HOLDER || !is_of_client(call) ||
+        return where == BY_THE_HOLDER || !call_is_of_client(call) ||
                (where < IN_A_CHILD && !call_is_of_own(call));
 
     bool some =
@@ -318,7 +322,7 @@ const char *goods_wrong(const struct call *call, enum goods_where where, int64_t
         return "another answer";
     if (due < 0 && strstr(zkl_error_detail(), zkl_strerror((int)due)) == NULL)
         return "another detail";
-    if (where == IN_A_CHILD && call->answer == ANSWERS_QUESTION && is_of_client(call) &&
+    if (where == IN_A_CHILD && call->answer == ANSWERS_QUESTION && call_is_of_client(call) &&
         (strstr(zkl_error_detail(), zkl_strerror(ZKL_EFORK)) == NULL ||
          strstr(zkl_error_detail(), call->name) == NULL))
         return "no reason for a no";

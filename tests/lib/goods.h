@@ -53,7 +53,7 @@ struct goods {
     enum zkl_reason reason;
     char text[300];
     int number, codes[GOODS_MEMBERS];
-    uint64_t op;
+    uint64_t op, asked_op; /* stored; given */
 };
 
 /* Handles of each kind, and nothing held; name is unlike that of other goods. */
@@ -74,6 +74,8 @@ bool call_has(const struct call *call, const char *part);
 bool call_ends(const struct call *call, const char *end);
 /* It takes one of this kind first. */
 bool call_is_of(const struct call *call, enum arg kind);
+/* It takes something of a client, and is refused in a child. */
+bool call_is_of_client(const struct call *call);
 /* It is about the calling thread's own hold. */
 bool call_is_of_own(const struct call *call);
 
