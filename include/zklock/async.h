@@ -152,7 +152,7 @@ ZKL_API int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *m
 ZKL_API int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,
                                    void *arg);
 
-/* zkl_semaphore_acquire: permits belong to no owner.
+/* zkl_semaphore_acquire: permits belong to no owner. op may be NULL.
  * Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM, ZKL_ESYSTEM. */
 ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
                                         const struct zkl_wait *wait, struct zkl_permit **permits,
@@ -173,9 +173,9 @@ ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
 
 /* --- acquire and release several locks as one with a callback ------------- */
 
-/* zkl_multi_acquire for that owner. Until the callback the owner belongs to this operation: the
- * library refuses another one that names it (ZKL_EBUSY), and no thread may use it. Two locks as
- * one, within 30 seconds:
+/* zkl_multi_acquire for that owner; op may be NULL. Until the callback the owner belongs to this
+ * operation: the library refuses another one that names it (ZKL_EBUSY), and no thread may use it.
+ * Two locks as one, within 30 seconds:
  *
  *     #include <stdio.h>
  *     #include <zklock/async.h>

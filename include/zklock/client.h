@@ -159,8 +159,9 @@ struct zkl_client_options {
  * servers without an address; ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EINCALLBACK. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
-/* Returns the state now, or ZKL_EINVAL, ZKL_EFORK. For information only: a connected client may
- * hold a lost lock. This call and the next three wait for nothing, and are legal in callbacks. */
+/* Returns the state now, for information only: a connected client may hold a lost lock. This call
+ * and the next three wait for nothing, and are legal in callbacks.
+ * Otherwise: ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_client_get_state(struct zkl_client *client);
 
 /* Returns the number of the client's current session, by which the servers' logs and the nodes know

@@ -185,7 +185,7 @@ static void make_calls(struct within *w)
 {
     if (!atomic_exchange(&w->go, false))
         return;
-    refused_calls_make(&w->calls, REFUSED_IN_CALLBACK);
+    refused_calls_make(&w->calls, IN_A_CALLBACK);
     sem_post(&w->done);
 }
 
@@ -317,7 +317,7 @@ static void every_call_in_every_callback(void **state)
     w.go = true;
     proxy_cut(proxy);
     check_wait(sem_trywait(&w.done) == 0, WAIT_MS);
-    check_wait(zkl_multi_still_held(w.calls.multi, 1) == 1 &&
+    check_wait(zkl_multi_still_held(w.calls.goods.multi, 1) == 1 &&
                    zkl_client_get_state(w.calls.client) == ZKL_CLIENT_CONNECTED,
                WAIT_MS);
     refused_calls_check(&w.calls);

@@ -85,12 +85,12 @@ static int call_all(void *arg)
 {
     struct refused_calls *e = arg;
 
-    refused_calls_make(e, REFUSED_IN_CHILD);
+    refused_calls_make(e, IN_A_CHILD);
     if (e->wrong > 0) {
         fprintf(stderr, "%d calls were wrong, the first: %s\n", e->wrong, e->first);
         return 1;
     }
-    if (e->ms >= REFUSED_CALLS_MS)
+    if (e->goods.refused_ms >= REFUSED_CALLS_MS)
         return 2;
     atexit(end_now); /* before a sanitizer looks for leaks */
     pthread_exit(NULL);
@@ -152,27 +152,28 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     skip_under_gcc_tsan();
     skip_under_asan();
     refused_calls_hold(&e, client);
-    snprintf(root, sizeof root, "%.*s", (int)(strrchr(e.node, '/') - e.node), e.node);
+    check_num(zkl_mutex_node_path(e.goods.mutex, root, sizeof root), >, 0);
+    *strrchr(root, '/') = '\0';
     for (int i = 0; i < WAITERS; i++)
         waiters[i] = actor_new();
-    actor_begin(waiters[0], wait_for_mutex, e.mutex);
-    actor_begin(waiters[1], wait_for_mutex, zkl_rwlock_reader(e.rwlock));
-    actor_begin(waiters[2], wait_for_multi, e.multi);
-    actor_begin(waiters[3], wait_for_permits, e.semaphore);
+    actor_begin(waiters[0], wait_for_mutex, e.goods.mutex);
+    actor_begin(waiters[1], wait_for_mutex, zkl_rwlock_reader(e.goods.rwlock));
+    actor_begin(waiters[2], wait_for_multi, e.goods.multi);
+    actor_begin(waiters[3], wait_for_permits, e.goods.semaphore);
     check_wait(cluster_children(root) == 3, WAIT_MS); /* the holder, the first, the multi-lock */
     for (int i = 0; i < 3; i++)
         check_ok(in_child(call_all, &e));
     refused_calls_check(&e);
     for (int i = 0; i < WAITERS; i++)
         check_true(!actor_is_done(waiters[i]));
-    check_ok(zkl_multi_unlock(e.multi, NULL));
-    check_ok(zkl_permit_release(e.permit));
+    check_ok(zkl_multi_unlock(e.goods.multi, NULL));
+    check_ok(zkl_permit_release(e.goods.permit));
     for (int i = 0; i < WAITERS; i++) {
         check_ok(actor_result(waiters[i]));
         actor_end(waiters[i]);
     }
-    check_ok(zkl_multi_lock(e.multi));
-    check_ok(zkl_semaphore_acquire(e.semaphore, 1, NULL, &e.permit));
+    check_ok(zkl_multi_lock(e.goods.multi));
+    check_ok(zkl_semaphore_acquire(e.goods.semaphore, 1, NULL, &e.goods.permit));
     refused_calls_release(&e);
     cluster_free(client, NULL);
 }

@@ -3,8 +3,7 @@
 #include "cluster.h"
 
 #include "check_error.h"
-
-#include <zklock/metrics.h>
+#include "goods.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +149,11 @@ static void options_out_of_range_are_named(void **state)
     options = cluster_options();
     memset(owner, 'o', sizeof owner - 1);
     owner[sizeof owner - 1] = '\0';
+    options.servers = NULL;
+    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "servers");
+    options = cluster_options();
     options.owner = owner;
+
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "owner");
     check_true(client == NULL);
 }
@@ -393,7 +396,119 @@ static void arrays_of_several_sizes_are_refused(void **state)
     cluster_free(client, one, two);
 }
 
+/* --- every call ------------------------------------------------------------------------------- */
+
+static struct goods goods;
+static int nulls_refused, nulls_taken;
+static char first[500];
+
+static void set_up_goods(void)
+{
+    struct zkl_client_options options = cluster_options();
+
+    goods_make(&goods, &options, cluster_client(), cluster_path("goods"));
+}
+
+/* The detail names the argument; or says nothing, of a call that has to do with no client. */
+static bool is_told(const struct call *call, int at)
+{
+    char name[40] = " is NULL";
+
+    if (call->answer == ANSWERS_POINTER || call_is_of(call, ARG_CANCEL) ||
+        call_is_of(call, ARG_HISTOGRAM))
+        return true;
+    if (at >= 0)
+        snprintf(name, sizeof name, ": %s is NULL", call->names[at]);
+    return strstr(zkl_error_detail(), name) != NULL ||
+           (at == 0 && call_ends(call, "_new") &&
+            strstr(zkl_error_detail(), "the handle is NULL") != NULL);
+}
+
+/* Nothing else is wrong with the call, so it is refused for that; or not, if the header says that it may be NULL.
+ * at: argument; -1: all. */
+static void check_null(const struct call *call, int at)
+{
+    unsigned nulls = at < 0 ? call->pointers : 1u << at;
+    bool taken = (nulls & ~call->optional) == 0 || (call->ignores_null && (nulls & 1) != 0);
+    int64_t due = call->answer == ANSWERS_CODE ? ZKL_EINVAL : 0;
+
+    check_num(zkl_mutex_lock_for(goods.mutex, -1), ==, ZKL_EBADTIMEOUT); /* leaves another detail */
+    int64_t said = goods_call(&goods, call, nulls);
+    if (taken ? said == ZKL_EINVAL : said != due || !is_told(call, at))
+        fail_msg("%s with NULL for %#x, which %s: %lld, %s", call->name, nulls,
+                 taken ? "may be" : "may not be", (long long)said, zkl_error_detail());
+    check_ok(goods_undo(&goods, call, said));
+    if (call_ends(call, "multi_unlock") && said == 0)
+        check_ok(zkl_multi_lock(goods.multi));
+    *(taken ? &nulls_taken : &nulls_refused) += 1;
+}
+
+/* Goal: no pointer may be NULL but those of which the header says so, and the call says what is NULL. Method: each
+ * pointer of each call in turn, with good arguments beside it, then all of them. */
+static void null_is_refused_unless_the_header_takes_it(void **state)
+{
+    (void)state;
+    set_up_goods();
+    check_ok(zkl_semaphore_acquire(goods.semaphore, 1, NULL, &goods.permit));
+    nulls_refused = nulls_taken = 0;
+
+    for (int i = 0; i < 2 * CALLED_COUNT; i++) {
+        const struct call *call = &called_calls[i % CALLED_COUNT];
+        if (i == CALLED_COUNT)
+            check_ok(zkl_multi_lock(goods.multi));
+
+        if ((i < CALLED_COUNT) != call_ends(call, "_async")) /* which would wait for this thread */
+            continue;
+
+        for (int at = 0; at < call->count; at++) {
+            if ((call->pointers >> at & 1) && call->args[at] != ARG_ARG)
+                check_null(call, at);
+        }
+        if (call->pointers != 0)
+            check_null(call, -1);
+    }
+    print_message("    %d refused, %d taken\n", nulls_refused, nulls_taken);
+    goods_let_go(&goods);
+
+    goods_free(&goods);
+    cluster_free(goods.client, NULL);
+}
+
+static void check_calls(int wrong)
+{
+    if (wrong > 0)
+        fail_msg("%d calls were wrong, the first: %s", wrong, first);
+}
+
+static int call_in_another_thread(void *unused)
+{
+    (void)unused;
+    return goods_call_all(&goods, IN_ANOTHER_THREAD, first, sizeof first);
+}
+
+/* Goal: each call answers what its header says: to the thread that holds, to another one, and after the close, when holds
+ * count as lost. Modes: F17. */
+static void every_call_answers_as_its_header_says(void **state)
+{
+    struct actor *actor = actor_new();
+
+    (void)state;
+    set_up_goods();
+    goods_hold(&goods);
+    check_calls(goods_call_all(&goods, BY_THE_HOLDER, first, sizeof first));
+    check_calls(actor_do(actor, call_in_another_thread, NULL));
+    check_closed(zkl_client_close(goods.client, WAIT_MS));
+    check_calls(goods_call_all(&goods, AFTER_CLOSE, first, sizeof first));
+    check_num(zkl_multi_unlock(goods.multi, NULL), ==, ZKL_ELOST);
+    check_num(zkl_permit_release(goods.permit), ==, ZKL_ELOST);
+    actor_end(actor);
+    goods_free(&goods);
+    cluster_free(goods.client, NULL);
+}
+
 static const struct CMUnitTest tests[] = {
+    cluster_test(null_is_refused_unless_the_header_takes_it),
+    cluster_test(every_call_answers_as_its_header_says),
     cluster_test(malformed_paths_are_explained),
     cluster_test(the_longest_path_works),
     cluster_test(malformed_server_lists_are_explained),

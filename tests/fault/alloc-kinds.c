@@ -42,38 +42,6 @@ static void no_memory_while_locking_several(void **state)
     alloc_play(*state, lock_several);
 }
 
-static bool take_permits(struct fixture *s, int n, int count)
-{
-    struct zkl_permit *permits[2];
-    struct zkl_semaphore *semaphore = NULL;
-    struct zkl_wait wait = ZKL_WAIT_INIT;
-    int release_rc = 0;
-
-    wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
-    alloc_arm(n, count);
-    int rc = zkl_semaphore_new(&semaphore, s->client, "/alloc/permits", 2, NULL);
-    if (rc == 0)
-        rc = zkl_semaphore_acquire(semaphore, 2, &wait, permits);
-    for (int i = 0; rc == 0 && i < 2; i++) {
-        int one = zkl_permit_release(permits[i]);
-        release_rc = one != 0 ? one : release_rc;
-    }
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(release_rc == 0 || (struck && is_unanswered(release_rc)));
-    check_wait(fault_contenders(s->client) == 0, 3000);
-    fault_check_rest(s->client, s->wire, "/alloc/permits/leases", 3000);
-    fault_check_rest(s->client, s->wire, "/alloc/permits/locks", 3000);
-    check_ok(zkl_semaphore_free(semaphore));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
-}
-
-static void no_memory_for_permits(void **state)
-{
-    alloc_play(*state, take_permits);
-}
-
 /* --- each kind, by each of its calls ---------------------------------------------------------- */
 
 static bool lock_a_half(struct fixture *s, int n, int count)
@@ -98,43 +66,6 @@ static bool lock_a_half(struct fixture *s, int n, int count)
     return struck;
 }
 
-static bool lock_a_semaphore_mutex(struct fixture *s, int n, int count)
-{
-    struct zkl_mutex *mutex = NULL;
-
-    alloc_arm(n, count);
-    int rc = zkl_semaphore_mutex_new(&mutex, s->client, "/alloc/one", NULL);
-    int lock_rc = rc == 0 ? zkl_mutex_lock(mutex) : rc;
-    int unlock_rc = lock_rc == 0 ? zkl_mutex_unlock(mutex) : 0;
-    bool struck = alloc_disarm();
-    check_true(lock_rc == 0 || (struck && alloc_refused(lock_rc)));
-    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
-    check_true((mutex != NULL) == (rc == 0));
-    check_wait(fault_contenders(s->client) == 0, 3000);
-    fault_check_rest(s->client, s->wire, "/alloc/one/leases", 3000);
-    check_ok(zkl_mutex_free(mutex));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
-}
-
-/* With figures of its path, which are read as text. */
-static bool count_permits(struct fixture *s, int n, int count)
-{
-    struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
-    struct zkl_semaphore *semaphore = NULL;
-
-    counted.metrics = 1;
-    alloc_arm(n, count);
-    int rc = zkl_semaphore_new(&semaphore, s->client, "/alloc/counted", 2, &counted);
-    int text_rc = zkl_metrics_prometheus(s->client, NULL, 0);
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(text_rc > 0 || (struck && alloc_refused(text_rc)));
-    check_ok(zkl_semaphore_free(semaphore));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
-}
-
 static bool set_permits(struct fixture *s, int n, int count)
 {
     struct zkl_semaphore *semaphore = NULL;
@@ -152,74 +83,14 @@ static bool set_permits(struct fixture *s, int n, int count)
 static void no_memory_for_the_other_kinds(void **state)
 {
     alloc_play(*state, lock_a_half);
-    alloc_play(*state, lock_a_semaphore_mutex);
-    alloc_play(*state, count_permits);
+
     alloc_play(*state, set_permits);
-}
-
-static int by_lock(struct zkl_multi *multi)
-{
-    return zkl_multi_lock(multi);
-}
-
-static int by_trylock(struct zkl_multi *multi)
-{
-    return zkl_multi_trylock(multi);
-}
-
-static int by_lock_until(struct zkl_multi *multi)
-{
-    return zkl_multi_lock_until(multi, zkl_now_ns() + WAIT_MS * INT64_C(1000000), NULL);
-}
-
-static int by_acquire(struct zkl_multi *multi)
-{
-    struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct zkl_grant grants[2] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT};
-
-    wait.lease_ms = QUIET_MS;
-    return zkl_multi_acquire(multi, &wait, grants);
-}
-
-static int (*way)(struct zkl_multi *multi);
-
-static bool lock_two_by_that_way(struct fixture *s, int n, int count)
-{
-    struct zkl_mutex *second = fault_mutex(s->client, "/alloc/second");
-    struct zkl_member members[] = {zkl_member_mutex(s->mutex), zkl_member_mutex(second)};
-    struct zkl_multi *multi = NULL;
-    int codes[2];
-
-    check_ok(zkl_multi_new(&multi, s->client, members, 2));
-    alloc_arm(n, count);
-    int rc = way(multi);
-    int unlock_rc = rc == 0 ? zkl_multi_unlock(multi, codes) : 0;
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
-    check_ok(zkl_multi_free(multi));
-    check_wait(fault_contenders(s->client) == 0, 3000);
-    fault_check_rest(s->client, s->wire, "/alloc/second", 3000);
-    check_ok(zkl_mutex_free(second));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
-}
-
-static void no_memory_while_locking_several_by_other_calls(void **state)
-{
-    static int (*const ways[])(struct zkl_multi *) = {by_lock, by_trylock, by_lock_until,
-                                                      by_acquire};
-
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        way = ways[i];
-        alloc_play(*state, lock_two_by_that_way);
-    }
 }
 
 const struct CMUnitTest alloc_kinds_tests[] = {
     ALLOC_TEST(no_memory_while_locking_several),
-    ALLOC_TEST(no_memory_for_permits),
+
     ALLOC_TEST(no_memory_for_the_other_kinds),
-    ALLOC_TEST(no_memory_while_locking_several_by_other_calls),
+
 };
 const size_t alloc_kinds_count = sizeof alloc_kinds_tests / sizeof alloc_kinds_tests[0];

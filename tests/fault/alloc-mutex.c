@@ -38,43 +38,6 @@ static void no_memory_while_opening(void **state)
     alloc_play(*state, open_it);
 }
 
-static bool other_servers(struct fixture *s, int n, int count)
-{
-    int64_t session = zkl_client_session_id(s->client);
-
-    alloc_arm(n, count);
-    int rc = zkl_client_set_servers(s->client, zks_connect_string(server));
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && rc == ZKL_ENOMEM)); /* the service thread may be struck */
-    alloc_check_works(s, s->client, s->mutex);
-    check_num(zkl_client_session_id(s->client), ==, session);
-    return struck;
-}
-
-/* Other servers, or those that were. */
-static void no_memory_for_other_servers(void **state)
-{
-    alloc_play(*state, other_servers);
-}
-
-static bool new_mutex(struct fixture *s, int n, int count)
-{
-    struct zkl_mutex *mutex = NULL;
-
-    alloc_arm(n, count);
-    int rc = zkl_mutex_new(&mutex, s->client, "/alloc/another", NULL);
-    bool struck = alloc_disarm();
-    check_num(rc, ==, struck ? ZKL_ENOMEM : 0);
-    check_true((mutex != NULL) == (rc == 0));
-    check_ok(zkl_mutex_free(mutex));
-    return struck;
-}
-
-static void no_memory_for_a_mutex(void **state)
-{
-    alloc_play(*state, new_mutex);
-}
-
 /* --- locking ---------------------------------------------------------------------------------- */
 
 /* By hand with a callback, so that there is a watch too. */
@@ -92,11 +55,6 @@ static bool lock_and_unlock(struct fixture *s, int n, int count)
 
 /* Each request for memory in lock and unlock, on the calling thread or behind it, is refused in
  * turn: the lock fails with ENOMEM or is held, the unlock is done or goes on in the background. */
-static void no_memory_while_locking(void **state)
-{
-    alloc_play(*state, lock_and_unlock);
-}
-
 static void no_memory_while_locking_with_a_callback(void **state)
 {
     struct fixture *s = *state;
@@ -146,67 +104,6 @@ static bool lock_a_new_path(struct fixture *s, int n, int count)
 static void no_memory_while_making_the_path(void **state)
 {
     alloc_play(*state, lock_a_new_path);
-}
-
-static bool trylock(struct fixture *s, int n, int count)
-{
-    alloc_arm(n, count);
-    int rc = zkl_mutex_trylock(s->mutex);
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
-    if (rc == 0)
-        check_ok(zkl_mutex_unlock(s->mutex));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
-}
-
-static void no_memory_while_trying(void **state)
-{
-    alloc_play(*state, trylock);
-}
-
-static int by_lock(struct zkl_mutex *mutex)
-{
-    return zkl_mutex_lock(mutex);
-}
-
-static int by_lock_until(struct zkl_mutex *mutex)
-{
-    return zkl_mutex_lock_until(mutex, zkl_now_ns() + WAIT_MS * INT64_C(1000000), NULL);
-}
-
-static int by_acquire(struct zkl_mutex *mutex)
-{
-    struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct zkl_grant grant = ZKL_GRANT_INIT;
-
-    wait.lease_ms = QUIET_MS;
-    return zkl_mutex_acquire(mutex, &wait, &grant);
-}
-
-static int (*way)(struct zkl_mutex *mutex);
-
-static bool lock_by_that_way(struct fixture *s, int n, int count)
-{
-    alloc_arm(n, count);
-    int rc = way(s->mutex);
-    int unlock_rc = rc == 0 ? zkl_mutex_unlock(s->mutex) : 0;
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
-}
-
-/* The other calls that lock are no worse. */
-static void no_memory_while_locking_by_other_calls(void **state)
-{
-    static int (*const ways[])(struct zkl_mutex *) = {by_lock, by_lock_until, by_acquire};
-
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        way = ways[i];
-        alloc_play(*state, lock_by_that_way);
-    }
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
@@ -366,14 +263,11 @@ static void no_memory_while_freeing(void **state)
 
 const struct CMUnitTest alloc_mutex_tests[] = {
     ALLOC_TEST(no_memory_while_opening),
-    ALLOC_TEST(no_memory_for_other_servers),
-    ALLOC_TEST(no_memory_for_a_mutex),
-    ALLOC_TEST(no_memory_while_locking),
+
     ALLOC_TEST(no_memory_while_locking_with_a_callback),
     ALLOC_TEST(no_memory_while_keeping),
     ALLOC_TEST(no_memory_while_making_the_path),
-    ALLOC_TEST(no_memory_while_trying),
-    ALLOC_TEST(no_memory_while_locking_by_other_calls),
+
     ALLOC_TEST(no_memory_while_trying_in_vain),
     ALLOC_TEST(no_memory_while_waiting),
     ALLOC_TEST(no_memory_while_giving_up),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define CALLED_DEFINE
+
 #include "alloc.h"
 
 #include <errno.h>

@@ -17,7 +17,7 @@
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 
-#include "called.h"
+#include "goods.h"
 
 #define SESSION_MS 5000
 #define N_MAX 400 /* a scene that asks more often than this never ends */

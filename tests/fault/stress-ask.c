@@ -150,137 +150,25 @@ void act_wrong(struct player *p, struct station *s, int variant)
 
 /* --- children --------------------------------------------------------------------------------- */
 
-static void ignore(int code, void *arg)
+/* Each call says there what its header says. One thread there may make none of its own under the thread sanitizer, so
+ * act_client opens a client. */
+static void call_all(struct player *p, struct goods *g)
 {
-    (void)arg;
-    said(NULL, "a callback in a child", code, 0);
-}
+    char text[500];
 
-#define REFUSED(call) CALL(p, call, MAY(ZKL_EFORK))
-
-static void child_mutex(struct player *p, struct station *s, struct zkl_mutex *m)
-{
-    struct zkl_lock_metrics figures = ZKL_LOCK_METRICS_INIT;
-    struct zkl_mutex *other = NULL;
-    struct zkl_guard guard;
-    char node[100];
-
-    REFUSED(zkl_mutex_new(&other, s->client, place_path[AT_PLAIN], NULL));
-    REFUSED(zkl_semaphore_mutex_new(&other, s->client, place_path[AT_ONE], NULL));
-    REFUSED(zkl_mutex_acquire(m, NULL, NULL));
-    REFUSED(zkl_mutex_lock(m));
-    REFUSED(zkl_mutex_trylock(m));
-    REFUSED(zkl_mutex_lock_for(m, 1000));
-    REFUSED(zkl_mutex_lock_until(m, ZKL_NO_DEADLINE, NULL));
-    REFUSED(zkl_mutex_unlock(m));
-    REFUSED(zkl_mutex_free(m));
-    CALL(p, zkl_mutex_still_held(m, 0), MAY_0);
-    REFUSED(zkl_mutex_check(m, 0));
-    CALL(p, zkl_mutex_hold_count(m), MAY_0);
-    CALL(p, zkl_mutex_token(m), MAY_0);
-    CALL(p, zkl_mutex_window_ms(m), MAY_0);
-    CALL(p, zkl_mutex_hold_state(m, NULL), MAY_0);
-    CALL(p, zkl_mutex_waiting(m, NULL), MAY_0);
-    REFUSED(zkl_mutex_node_path(m, node, sizeof node));
-    REFUSED(zkl_mutex_set_callback(m, NULL, NULL));
-    REFUSED(zkl_mutex_renew(m, 1000));
-    CALL(p, zkl_mutex_revoke_requested(m), MAY_0);
-    REFUSED(zkl_mutex_get_metrics(m, &figures));
-    REFUSED(zkl_guard_mutex_path(m, 0, NULL, &guard));
-    REFUSED(zkl_rwlock_retain_readers(s->rwlock, 100));
-}
-
-static void child_others(struct player *p, struct station *s, struct zkl_permit *permit)
-{
-    struct zkl_lock_metrics figures = ZKL_LOCK_METRICS_INIT;
-    struct zkl_member member = zkl_member_mutex(s->seats[0].mutex);
-    struct zkl_rwlock *rwlock = NULL;
-    struct zkl_semaphore *semaphore = NULL;
-    struct zkl_multi *multi = NULL;
-    struct zkl_permit *got = NULL;
-
-    REFUSED(zkl_rwlock_new(&rwlock, s->client, place_path[AT_HALVES], NULL));
-    REFUSED(zkl_rwlock_free(s->rwlock));
-    REFUSED(zkl_mutex_lock(zkl_rwlock_writer(s->rwlock)));
-    REFUSED(zkl_semaphore_new(&semaphore, s->client, place_path[AT_FOUR], 2, NULL));
-    REFUSED(zkl_semaphore_free(s->four));
-    REFUSED(zkl_semaphore_acquire(s->four, 1, NULL, &got));
-    CALL(p, zkl_semaphore_permits(s->four), MAY_0);
-    CALL(p, zkl_semaphore_waiting(s->four, NULL), MAY_0);
-    REFUSED(zkl_semaphore_set_permits(s->many, 2, NULL));
-    REFUSED(zkl_semaphore_set_callback(s->four, NULL, NULL));
-    REFUSED(zkl_semaphore_get_metrics(s->four, &figures));
-    REFUSED(zkl_multi_new(&multi, s->client, &member, 1));
-    REFUSED(zkl_multi_free(s->multi[0]));
-    REFUSED(zkl_multi_acquire(s->multi[0], NULL, NULL));
-    REFUSED(zkl_multi_lock(s->multi[0]));
-    REFUSED(zkl_multi_trylock(s->multi[0]));
-    REFUSED(zkl_multi_lock_for(s->multi[0], 1000));
-    REFUSED(zkl_multi_unlock(s->multi[0], NULL));
-    CALL(p, zkl_multi_still_held(s->multi[0], 0), MAY_0);
-    REFUSED(zkl_multi_check(s->multi[0], 0));
-    CALL(p, zkl_multi_window_ms(s->multi[0]), MAY_0);
-    CALL(p, zkl_multi_hold_state(s->multi[0], NULL), MAY_0);
-    CALL(p, zkl_multi_token(s->multi[0], 0), MAY_0);
-    if (permit == NULL)
-        return;
-    REFUSED(zkl_permit_release(permit));
-    REFUSED(zkl_permit_release_async(permit, ignore, NULL));
-    CALL(p, zkl_permit_still_held(permit, 0), MAY_0);
-    REFUSED(zkl_permit_check(permit, 0));
-    CALL(p, zkl_permit_token(permit), MAY_0);
-    CALL(p, zkl_permit_window_ms(permit), MAY_0);
-    CALL(p, zkl_permit_hold_state(permit, NULL), MAY_0);
-    REFUSED(zkl_permit_renew(permit, 1000));
-    CALL(p, zkl_permit_revoke_requested(permit), MAY_0);
-}
-
-static void child_client(struct player *p, struct station *s, struct zkl_owner *owner)
-{
-    struct zkl_client_metrics figures = ZKL_CLIENT_METRICS_INIT;
-    struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
-    const struct zkl_inspection *seen = NULL;
-    struct zkl_permit *got = NULL;
-    struct zkl_mutex *m = s->seats[0].mutex;
-
-    REFUSED(zkl_client_get_state(s->client));
-    CALL(p, zkl_client_session_id(s->client), MAY_0);
-    REFUSED(zkl_client_server(s->client, NULL, 0));
-    REFUSED(zkl_client_set_servers(s->client, "a:1"));
-    REFUSED(zkl_client_close(s->client, 1000));
-    REFUSED(zkl_client_free(s->client));
-    REFUSED(zkl_client_get_metrics(s->client, &figures));
-    REFUSED(zkl_client_get_lock_metrics(s->client, &of_lock));
-    REFUSED(zkl_metrics_prometheus(s->client, NULL, 0));
-    REFUSED(zkl_client_event_fd(s->client));
-    REFUSED(zkl_client_dispatch(s->client, 1));
-    REFUSED(zkl_client_close_async(s->client, ignore, NULL));
-    REFUSED(zkl_op_cancel(s->client, 1));
-    CALL(p, zkl_op_waiting(s->client, 1, NULL), MAY_0);
-    REFUSED(zkl_inspect(s->client, STRESS_TOP, 1000, &seen));
-    REFUSED(zkl_mutex_acquire_async(owner, m, NULL, NULL, ignore, NULL, NULL));
-    REFUSED(zkl_mutex_unlock_async(owner, m, ignore, NULL));
-    REFUSED(zkl_semaphore_acquire_async(s->four, 1, NULL, &got, ignore, NULL, NULL));
-    REFUSED(zkl_multi_acquire_async(owner, s->multi[0], NULL, NULL, ignore, NULL, NULL));
-    REFUSED(zkl_multi_unlock_async(owner, s->multi[0], NULL, ignore, NULL));
-    REFUSED(zkl_owner_free(owner));
-}
-
-static void child_own(struct player *p)
-{
-    struct zkl_owner *owner = NULL;
-    struct zkl_cancel *cancel = NULL;
-
-    CALL(p, zkl_owner_new(&owner), MAY_0);
-    zkl_owner_use(owner);
-    zkl_owner_use(NULL);
-    CALL(p, zkl_owner_free(owner), MAY_0);
-    CALL(p, zkl_cancel_new(&cancel), MAY_0);
-    zkl_cancel_set(cancel);
-    CALL(p, zkl_cancel_is_set(cancel), MAY_COUNT);
-    zkl_cancel_free(cancel);
-    if (!UNDER_TSAN) /* which runs no threads in such a child */
-        act_client(p, NULL, 0);
+    for (int i = 0; i < CALLED_COUNT; i++) {
+        const struct call *call = &called_calls[i];
+        if (call_ends(call, "_client_open") || (g->permit == NULL && call_is_of(call, ARG_PERMIT)))
+            continue;
+        calling(p, call->name);
+        int64_t answer = goods_call_once(g, call, IN_A_CHILD);
+        p->call = NULL;
+        const char *wrong = goods_wrong(call, IN_A_CHILD, answer);
+        snprintf(text, sizeof text, "%s in a child: %lld: %s", call->name, (long long)answer,
+                 wrong);
+        if (wrong != NULL)
+            odd(p, text);
+    }
 }
 
 static void child(struct player *p, struct station *s, struct zkl_permit *permit,
@@ -290,11 +178,25 @@ static void child(struct player *p, struct station *s, struct zkl_permit *permit
 
     alarm(HANG_MS / 2000);
     p->patient = false;
-    child_mutex(p, s, s->seats[0].mutex);
-    child_mutex(p, s, s->one);
-    child_others(p, s, permit);
-    child_client(p, s, owner);
-    child_own(p);
+    struct goods goods = {.client = s->client,
+                          .rwlock = s->rwlock,
+                          .semaphore = s->four,
+                          .permit = permit,
+                          .multi = s->multi[0],
+                          .owner = owner,
+                          .path = STRESS_TOP "/plain",
+                          .options.servers = "a:1",
+                          .wait = ZKL_WAIT_INIT,
+                          .timeout_ms = 1000,
+                          .lease_ms = 1000};
+    CALL(p, zkl_cancel_new(&goods.cancel), MAY_0);
+    goods.mutex = s->seats[0].mutex;
+    call_all(p, &goods);
+    goods.mutex = s->one;
+    call_all(p, &goods);
+    if (!UNDER_TSAN)
+        act_client(p, NULL, 0);
+
     _exit(world->odd > before);
 }
 

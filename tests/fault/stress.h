@@ -16,7 +16,7 @@
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 
-#include "called.h"
+#include "goods.h"
 
 #define STRESS_TOP "/stress"
 #define PROCESSES 3

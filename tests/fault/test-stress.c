@@ -6,7 +6,7 @@
  *
  * test-stress [--seed N] [--seconds S], or ZKL_STRESS_SEED and ZKL_STRESS_SECONDS. The seed decides what each
  * thread does, not when. */
-#define CALLED_DEFINE
+
 #include "stress.h"
 
 #include "leaks.h"

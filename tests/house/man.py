@@ -4,8 +4,8 @@
 
 man.py names SOURCE_DIR MESON BUILD_DIR    in an installed tree each public call and macro has a page under its name, with
                                            an example, which tests/docs compiles; no page points to one that is not there;
-                                           a call that tests/cluster/refused_calls.c shows to be refused in callbacks says
-                                           so. A paragraph of a header ends as a sentence does: docs/man/comments.py tells
+                                           a call that is refused in callbacks (tests/lib/called.py; cluster/callback calls
+                                           them) says so. A paragraph of a header ends as a sentence does: docs/man/comments.py tells
                                            them apart by how full their lines are
 man.py lint SOURCE_DIR BUILD_DIR           mandoc has nothing to say
 
@@ -43,10 +43,9 @@ def public():
 
 def refused():
     """The calls that are refused in callbacks."""
-    found = re.findall(r'\bREFUSED\((zkl_\w+)\(', (SOURCE / 'tests/cluster/refused_calls.c').read_text(encoding='utf-8'))
-    if not found:
-        sys.exit('man: tests/cluster/refused_calls.c has no refused calls')
-    return set(found)
+    sys.path.insert(0, str(SOURCE / 'tests/lib'))
+    from called import read
+    return {name for name, call in read(HEADERS).items() if call.waits()}
 
 
 def unfinished():
