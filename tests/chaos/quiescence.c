@@ -43,26 +43,6 @@ static void report_seat(const struct shared *b, int seat)
     fprintf(stderr, "\n");
 }
 
-static void report_node(struct wire *wire, const char *path, int depth)
-{
-    struct wire_names names = {0};
-    struct wire_stat stat = {0};
-    char data[100] = "";
-
-    if (wire_get(wire, path, data, sizeof data, &stat) != 0)
-        return;
-    fprintf(stderr, "  %s czxid %llx of session %llx: %s\n", path, (long long)stat.czxid,
-            (long long)stat.ephemeral_owner, data);
-    if (depth < DEPTH_MAX && wire_children(wire, path, &names) == 0) {
-        for (size_t i = 0; i < names.n; i++) {
-            char child[400];
-            snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
-            report_node(wire, child, depth + 1);
-        }
-    }
-    wire_names_free(&names);
-}
-
 /* The nodes as each server has them. All servers must have the same ones. */
 static void report_server(struct testbed *s, size_t node)
 {
@@ -71,7 +51,7 @@ static void report_server(struct testbed *s, size_t node)
     fprintf(stderr, "  server %zu%s:\n", node,
             zks_leader(s->zks) == (int)node ? ", the leader" : "");
     if (wire_open(&wire, zks_node_host(s->zks, node), zks_port(s->zks, node), 10000) == 0)
-        report_node(wire, "/chaos", 0);
+        wire_print_tree(wire, "/chaos");
     wire_close(wire);
 }
 

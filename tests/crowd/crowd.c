@@ -16,6 +16,7 @@
 struct zks *crowd_server;
 struct wire *raw;
 struct journal journal;
+void (*crowd_each_second)(void);
 
 /* --- the program ------------------------------------------------------------------------------ */
 
@@ -180,6 +181,8 @@ const char *crowd_judge(void)
         }
         if (net_now_ms() > ping_ms) {
             crowd_keep_raw();
+            if (crowd_each_second != NULL)
+                crowd_each_second();
             ping_ms = net_now_ms() + PING_MS;
         }
     }

@@ -76,6 +76,7 @@ static void count_requests(const struct zkl_hold_event *event, void *arg)
     struct handle *h = arg;
 
     h->asked += event->state == ZKL_HOLD_REVOKE_REQUESTED;
+    h->lost += event->state == ZKL_HOLD_LOST;
 }
 
 /* Sets the callback that counts requests to release. */

@@ -11,7 +11,7 @@
 #include <zklock/zklock.h>
 
 #define HANDLE_PATHS_MAX 4
-#define HANDLES_MAX 32
+#define HANDLES_MAX 48
 #define HANDLE_PERMITS_MAX 4
 
 /* How "run" locks with a handle. */
@@ -40,6 +40,7 @@ struct handle {
     bool shares_node; /* a reader's: see zkl_rwlock_retain_readers */
     bool has_callback;
     atomic_int asked; /* how often the callback heard a request to release */
+    atomic_int lost;  /* and of a loss */
 };
 
 /* What a lock of a semaphore gave, for its unlock. */

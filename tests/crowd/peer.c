@@ -2,10 +2,10 @@
 /* The zklock peer. peers.h has its commands and answers. Suite fleet compiles this source and handle.c a second
  * time, with the headers and objects of an old library: so they use nothing newer than what that one has, except
  * names in fleet/old_names.h. */
-#include "handle.h"
+#include "peer.h"
 
 #include <fcntl.h>
-#include <pthread.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #include <zklock/inspect.h>
 
-#include "calls.h"
+#include "roam.h"
 
 #define SESSION_MS 30000
 #define RUN_MS 120000
@@ -23,26 +23,17 @@
 #define INSPECT_MS 10000
 #define NAP_NS 100000
 #define PERMIT_NAP_NS 2000000 /* so that permits are out at the same time */
+#define LEAK (64 << 10)
 #define WORDS_MAX 12
 #define WORKERS_MAX 24
 #define PLACE_SIZE 120
 #define NODE_SIZE 1300
-#define LINE_MAX_ 512
 
-struct worker {
-    char name[8];
-    pthread_t thread;
-    pthread_mutex_t mu;
-    pthread_cond_t cond;
-    char order[LINE_MAX_]; /* under mu; "": none */
-    unsigned long random;
-    struct held held; /* what its last lock gave */
-};
-
+static const char *servers, *credential;
 static struct zkl_client *client;
 static int journal;
 
-static void answer(const struct worker *w, const char *text, const char *more)
+void answer(const struct worker *w, const char *text, const char *more)
 {
     printf("%s %s%s%s\n", w->name, text, *more ? " " : "", more);
 }
@@ -65,7 +56,7 @@ static size_t places_of(const struct handle *h)
     return h->paths_count * (size_t)h->count;
 }
 
-static void write_places(struct calls_line *line, const struct handle *h)
+void record_place(struct calls_line *line, const struct handle *h, size_t n)
 {
     char half[20] = "alone";
 
@@ -75,13 +66,18 @@ static void write_places(struct calls_line *line, const struct handle *h)
         snprintf(half, sizeof half, "%s", h->shares_node ? "cached" : "read");
     else if (h->access == 's')
         snprintf(half, sizeof half, "shared");
+    calls_add(line, " %s=%s%s%s", half, h->paths[n % h->paths_count], *h->lock_name ? "#" : "",
+              h->lock_name);
+}
+
+static void write_places(struct calls_line *line, const struct handle *h)
+{
     for (size_t i = 0; i < places_of(h); i++)
-        calls_add(line, " %s=%s%s%s", half, h->paths[i % h->paths_count], *h->lock_name ? "#" : "",
-                  h->lock_name);
+        record_place(line, h, i);
     calls_write(line);
 }
 
-static struct calls_line record_line(const struct worker *w, char way, int64_t ns)
+struct calls_line record_line(const struct worker *w, char way, int64_t ns)
 {
     const char *dot = strchr(w->name, '.');
 
@@ -141,7 +137,7 @@ static struct zkl_wait wait_for(int64_t ms)
     return wait;
 }
 
-static int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait)
+int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait)
 {
     record(w, h,
            wait->flags & ZKL_WAIT_SYNC  ? "acquire try sync"
@@ -153,7 +149,7 @@ static int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait)
     return rc;
 }
 
-static int unlock(struct worker *w, struct handle *h)
+int unlock(struct worker *w, struct handle *h)
 {
     record(w, h, "release");
     int rc = h->kind->unlock(h, &w->held);
@@ -178,7 +174,7 @@ static void note_place(const struct worker *w, char way, const struct handle *h,
         abort();
 }
 
-static void note(const struct worker *w, char way, const struct handle *h)
+void note(const struct worker *w, char way, const struct handle *h)
 {
     for (size_t i = 0; i < places_of(h); i++)
         note_place(w, way, h, i);
@@ -406,6 +402,35 @@ static void obey_handle(struct worker *w, struct handle *h, char **words)
         answer(w, "error", "no such verb");
 }
 
+/* What this peer has in use, or, for the test's own test, does not give back. */
+static void tell_heap(const struct worker *w)
+{
+    struct mallinfo2 heap = mallinfo2();
+    char bytes[24];
+
+    snprintf(bytes, sizeof bytes, "%zu", heap.uordblks + heap.hblkhd);
+    answer(w, "ok", bytes);
+}
+
+static void *sleep_on(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+static void leak(const struct worker *w, const char *what)
+{
+    static char *volatile last; /* a compiler must not leave it out */
+    pthread_t thread;
+
+    if (strcmp(what, "memory") == 0 && (last = malloc(LEAK)) != NULL)
+        memset(last, 1, LEAK);
+    bool failed = (strcmp(what, "descriptors") == 0 && dup(STDERR_FILENO) < 0) ||
+                  (strcmp(what, "threads") == 0 && pthread_create(&thread, NULL, sleep_on, NULL));
+    answer(w, failed ? "error" : "ok", "");
+}
+
 static void obey(struct worker *w, char **words)
 {
     if (strcmp(words[1], "new") == 0)
@@ -417,6 +442,14 @@ static void obey(struct worker *w, char **words)
         answer_code(w, ask_to_let_go(words[2], atoi(words[3])));
     else if (strcmp(words[1], "run") == 0)
         answer_code(w, visit(w, words[2], atoi(words[3]), atoi(words[4])));
+    else if (strcmp(words[1], "roam") == 0)
+        roam(w, words + 2);
+    else if (strcmp(words[1], "calls") == 0)
+        roam_tell_calls(w, words + 2);
+    else if (strcmp(words[1], "weigh") == 0)
+        tell_heap(w);
+    else if (strcmp(words[1], "leak") == 0)
+        leak(w, words[2]);
     else if (handle_find(words[2]) != NULL)
         obey_handle(w, handle_find(words[2]), words);
     else
@@ -498,7 +531,12 @@ static void serve(void)
     }
 }
 
-static int open_client(const char *servers, const char *credential)
+struct zkl_client *peer_client(void)
+{
+    return client;
+}
+
+int peer_open(struct zkl_client **opened)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
@@ -510,12 +548,14 @@ static int open_client(const char *servers, const char *credential)
         options.auth_credential = credential;
         options.acl = ZKL_ACL_CREATOR;
     }
-    return zkl_client_open(&client, &options);
+    return zkl_client_open(opened, &options);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || argc > 4 || open_client(argv[1], argv[3]) != 0) {
+    servers = argv[1];
+    credential = argc > 3 ? argv[3] : NULL;
+    if (argc < 3 || argc > 4 || peer_open(&client) != 0) {
         fprintf(stderr, "%s\n",
                 argc == 3 || argc == 4 ? zkl_error_detail() : "peer SERVERS JOURNAL [CREDENTIAL]");
         return 1;

@@ -18,7 +18,7 @@
 #define START_MS 180000
 #define END_MS 60000
 #define WORKERS_MAX 96
-#define PEERS_MAX 4
+#define PEERS_MAX 8
 
 struct worker {
     char name[8];

@@ -624,6 +624,25 @@ void wire_names_free(struct wire_names *names)
     memset(names, 0, sizeof *names);
 }
 
+void wire_print_tree(struct wire *wire, const char *path)
+{
+    struct wire_names names = {0};
+    struct wire_stat stat = {0};
+    char data[100] = "", child[400];
+
+    if (wire_get(wire, path, data, sizeof data, &stat) != 0)
+        return;
+    fprintf(stderr, "  %s czxid %llx of session %llx: %s\n", path, (long long)stat.czxid,
+            (long long)stat.ephemeral_owner, data);
+    if (wire_children(wire, path, &names) == 0) {
+        for (size_t i = 0; i < names.n; i++) {
+            snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
+            wire_print_tree(wire, child);
+        }
+    }
+    wire_names_free(&names);
+}
+
 int wire_count(struct wire *wire, const char *path)
 {
     struct wire_names names;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to the peer of zklock: a worker, and what it writes of its locks: its answers, the record of calls for
+ * tests/linear, and the journal. */
+#ifndef ZKCROWD_PEER_H
+#define ZKCROWD_PEER_H
+
+#include <pthread.h>
+
+#include "calls.h"
+#include "handle.h"
+
+#define LINE_MAX_ 512
+
+struct worker {
+    char name[8];
+    pthread_t thread;
+    pthread_mutex_t mu;
+    pthread_cond_t cond;
+    char order[LINE_MAX_]; /* under mu; "": none */
+    unsigned long random;
+    struct held held; /* what its last lock gave */
+};
+
+/* Its client, and one more as the command line has it. */
+struct zkl_client *peer_client(void);
+int peer_open(struct zkl_client **client);
+
+/* "NAME TEXT MORE" */
+void answer(const struct worker *w, const char *text, const char *more);
+/* A line of the record, now, and "HALF=PATH" in it: the handle's nth place. */
+struct calls_line record_line(const struct worker *w, char way, int64_t ns);
+void record_place(struct calls_line *line, const struct handle *h, size_t n);
+/* The same with the calls, which lock and unlock. */
+int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait);
+int unlock(struct worker *w, struct handle *h);
+/* '+' or '-' in the journal: it has come in with this handle, it leaves. */
+void note(const struct worker *w, char way, const struct handle *h);
+
+#endif
