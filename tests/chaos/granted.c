@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker.h"
+#include "play.h"
 
 #include <stdio.h>
 
@@ -9,23 +9,23 @@
 
 #define MS INT64_C(1000000)
 
-void count_in(struct worker *w, enum tally tally)
+void count_in(struct player *w, enum tally tally)
 {
     w->shared->tally[tally]++;
 }
 
-int64_t call_begin(struct worker *w)
+int64_t call_begin(struct player *w)
 {
     w->seat->call_since_ms = net_now_ms();
     return net_boot_ns();
 }
 
-void call_end(struct worker *w)
+void call_end(struct player *w)
 {
     w->seat->call_since_ms = 0;
 }
 
-void call_odd(struct worker *w, const char *what, int rc)
+void call_odd(struct player *w, const char *what, int rc)
 {
     shared_odd(w->shared, "seat %d (%s): %s: %d, %s: %s", w->number, role_name(w->role), what, rc,
                zkl_strerror(rc), zkl_error_detail());
@@ -34,13 +34,13 @@ void call_odd(struct worker *w, const char *what, int rc)
 /* --- the record of calls ---------------------------------------------------------------------- */
 
 /* Readers of this client share a node, which stays: see make_rwlock. */
-static bool is_cached(const struct worker *w, enum place place, enum access access)
+static bool is_cached(const struct player *w, enum place place, enum access access)
 {
     return place == RWLOCK && access == READING && client_caches(w->client);
 }
 
 /* "read=/chaos/rwlock". Where threads may have one node in turn: see options_at. */
-static void add_place(struct calls_line *line, const struct worker *w, enum place place,
+static void add_place(struct calls_line *line, const struct player *w, enum place place,
                       enum access access)
 {
     char half[20];
@@ -57,7 +57,7 @@ static void add_place(struct calls_line *line, const struct worker *w, enum plac
     calls_add(line, " %s=/chaos/%s", half, place_name((int)place));
 }
 
-int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wish *wishes,
+int64_t ask_begin(struct player *w, const struct zkl_wait *wait, const struct wish *wishes,
                   int count)
 {
     unsigned flags = wait != NULL ? wait->flags : 0;
@@ -77,7 +77,7 @@ int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wi
     return now;
 }
 
-void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count)
+void ask_end(struct player *w, int rc, const struct zkl_grant *grants, int count)
 {
     w->seat->wants = 0;
     calls_write_grants(w->number, rc, grants, count);
@@ -244,7 +244,7 @@ void granted_work(struct granted *h, int most_ms)
  * the window was open when unlock began. */
 static void close_hold(struct granted *h, int i, int rc)
 {
-    struct worker *w = h->w;
+    struct player *w = h->w;
     struct record *r = held(h, i);
 
     bool whole = rc == 0 || rc == ZKL_EUNCONFIRMED;
@@ -260,7 +260,7 @@ static void close_hold(struct granted *h, int i, int rc)
     r->code = (int16_t)rc;
     if (whole || !looks(h) || r->left_ns < r->until_ns)
         r->until_ns = r->left_ns;
-    journal_write(w->client->fd, r);
+    record_write(w->client->fd, r);
     w->seat->open[h->slots[i]] = false;
 }
 

@@ -7,7 +7,7 @@
 #include "tool/fourlw.h"
 #include "tool/net.h"
 #include "wire.h"
-#include "worker.h"
+#include "play.h"
 
 #define GRANT_MS 90000
 #define CLEAN_MS 30000
@@ -61,7 +61,7 @@ static void report_standstill(struct testbed *s)
     for (int i = 0; i < CHAOS_PROCESSES; i++)
         fprintf(stderr, "  process %d: pid %d, clock off by %lld s, %d threads\n", i,
                 s->client[i].pid, (long long)s->shared->process[i].clock_ns / 1000000000,
-                s->shared->process[i].threads);
+                client_process_threads(i));
     for (int i = 0; i < CHAOS_SEATS; i++)
         report_seat(s->shared, i);
     for (size_t i = 0; i < CHAOS_NODES; i++)
@@ -78,7 +78,7 @@ bool quiescence_reached(struct testbed *s)
     s->shared->phase = REST;
     while ((seat = waiting_seat(s->shared)) >= 0 && net_now_ms() < end_ms) {
         net_nap_ms(LOOK_MS);
-        client_processes_reap(s);
+        client_processes_tick(s);
     }
     if (seat >= 0) {
         shared_odd(s->shared, "seat %d (%s) is granted nothing in %d s without faults", seat,
@@ -168,12 +168,12 @@ static int sum(struct testbed *s, bool watches)
     return all;
 }
 
-static int more_threads(const struct testbed *s)
+static int more_threads(void)
 {
     int n = 0;
 
     for (int i = 0; i < CHAOS_PROCESSES; i++)
-        n += s->shared->process[i].threads != CHAOS_THREADS + 1 + 4; /* see zkl_client_open */
+        n += client_process_threads(i) != CHAOS_THREADS + 1 + 4; /* see zkl_client_open */
     return n;
 }
 
@@ -208,7 +208,7 @@ struct remains quiescence_remains(struct testbed *s, int clients)
         r.nodes = count_nodes(s);
         r.watches = sum(s, true);
         r.connections = sum(s, false) - clients;
-        r.threads = clients > 0 ? more_threads(s) : 0;
+        r.threads = clients > 0 ? more_threads() : 0;
     } while (!is_clean(&r) && net_now_ms() < end_ms);
     if (!is_clean(&r))
         shared_odd(s->shared,

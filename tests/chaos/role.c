@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker.h"
+#include "play.h"
 
 #include <string.h>
 
@@ -12,14 +12,6 @@
 #define RARELY 3000
 #define LINGER_NS (INT64_C(30) * 1000 * MS) /* of a node whose session has to end first */
 
-const char *role_name(int role)
-{
-    static const char *const names[ROLES] = {
-        "lock",  "lock with a deadline", "try",      "read and write", "permits", "multi-lock",
-        "lease", "semaphore's mutex",    "revocable"};
-    return names[role];
-}
-
 /* --- acquiring -------------------------------------------------------------------------------- */
 
 static bool is_expected(const struct zkl_wait *wait, int rc)
@@ -31,7 +23,7 @@ static bool is_expected(const struct zkl_wait *wait, int rc)
            ((rc == ZKL_EBUSY || rc == ZKL_EDISCONNECTED || rc == ZKL_EUNPROVED) && try);
 }
 
-static bool answered(struct worker *w, const struct zkl_wait *wait, const char *what, int rc)
+static bool answered(struct player *w, const struct zkl_wait *wait, const char *what, int rc)
 {
     if (!is_expected(wait, rc))
         call_odd(w, what, rc);
@@ -44,7 +36,7 @@ static bool answered(struct worker *w, const struct zkl_wait *wait, const char *
     return rc == 0;
 }
 
-static bool take(struct worker *w, struct granted *h, struct zkl_mutex *mutex, enum place place,
+static bool take(struct player *w, struct granted *h, struct zkl_mutex *mutex, enum place place,
                  enum access access, const struct zkl_wait *wait)
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
@@ -61,7 +53,7 @@ static bool take(struct worker *w, struct granted *h, struct zkl_mutex *mutex, e
     return true;
 }
 
-static bool visit(struct worker *w, struct zkl_mutex *mutex, enum place place,
+static bool visit(struct player *w, struct zkl_mutex *mutex, enum place place,
                   const struct zkl_wait *wait, int most_ms)
 {
     struct granted h;
@@ -74,7 +66,7 @@ static bool visit(struct worker *w, struct zkl_mutex *mutex, enum place place,
 }
 
 /* Now and then a long one, so that what stops a process meets holders. */
-static int length_ms(struct worker *w)
+static int length_ms(struct player *w)
 {
     return chance(&w->chance, 20) ? chance_between(&w->chance, 50, 400) : 10;
 }
@@ -89,7 +81,7 @@ static struct zkl_wait wait_for_ms(int ms)
 
 /* --- the roles -------------------------------------------------------------------------------- */
 
-static bool play_plain(struct worker *w)
+static bool play_plain(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
@@ -97,7 +89,7 @@ static bool play_plain(struct worker *w)
 }
 
 /* A deadline, or a cancel object that is set beforehand or not at all. */
-static bool play_hurried(struct worker *w)
+static bool play_hurried(struct player *w)
 {
     struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 1, 400));
     struct zkl_cancel *cancel = NULL;
@@ -114,7 +106,7 @@ static bool play_hurried(struct worker *w)
 
 /* A node of this call may exist from from_ns on. Unless unlock says that it was removed, it may
  * exist until its session has ended for sure. */
-static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int64_t until_ns)
+static void stands(struct player *w, enum record_kind kind, int64_t from_ns, int64_t until_ns)
 {
     struct record r = {.kind = (uint8_t)kind,
                        .place = RARE,
@@ -124,12 +116,12 @@ static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int
                        .begun_ns = net_boot_ns(),
                        .until_ns = until_ns};
 
-    journal_write(w->client->fd, &r);
+    record_write(w->client->fd, &r);
 }
 
 /* Few contenders ever use this lock, so a try that gets "busy" must have met one of them. The record
  * is written before the call, in case the process is killed during it. */
-static bool try_rare(struct worker *w, const struct zkl_wait *wait)
+static bool try_rare(struct player *w, const struct zkl_wait *wait)
 {
     int64_t from_ns = net_boot_ns();
     long busy = w->shared->seat[w->number].busy;
@@ -142,7 +134,7 @@ static bool try_rare(struct worker *w, const struct zkl_wait *wait)
     return granted;
 }
 
-static bool play_try(struct worker *w)
+static bool play_try(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
@@ -153,7 +145,7 @@ static bool play_try(struct worker *w)
 }
 
 /* A writer that becomes a reader: nobody writes in between. */
-static void downgrade(struct worker *w, struct granted *writer)
+static void downgrade(struct player *w, struct granted *writer)
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
     struct granted reader = {.w = w, .mutex = zkl_rwlock_reader(w->client->rwlock)};
@@ -175,7 +167,7 @@ static void downgrade(struct worker *w, struct granted *writer)
     }
 }
 
-static bool play_reads(struct worker *w)
+static bool play_reads(struct player *w)
 {
     bool reads = chance(&w->chance, 60);
     struct zkl_rwlock *rwlock = w->client->rwlock;
@@ -195,7 +187,7 @@ static bool play_reads(struct worker *w)
     return true;
 }
 
-static bool play_permits(struct worker *w)
+static bool play_permits(struct player *w)
 {
     int count = chance_between(&w->chance, 1, 2);
     static const struct wish wishes[] = {{PERMITS, PERMIT}, {PERMITS, PERMIT}};
@@ -219,7 +211,7 @@ static bool play_permits(struct worker *w)
     return true;
 }
 
-static bool play_several(struct worker *w)
+static bool play_several(struct player *w)
 {
     struct client *c = w->client;
     bool reads = chance(&w->chance, 50);
@@ -262,7 +254,7 @@ static bool play_several(struct worker *w)
 }
 
 /* Shorter or longer than the work; renewed or not. */
-static bool play_leases(struct worker *w)
+static bool play_leases(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct granted h;
@@ -281,7 +273,7 @@ static bool play_leases(struct worker *w)
     return true;
 }
 
-static bool play_single(struct worker *w)
+static bool play_single(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
@@ -294,7 +286,7 @@ static bool may_be_asked(int rc)
 }
 
 /* Ask the holder to release, if there is one. */
-static void ask_to_go(struct worker *w, const char *path)
+static void ask_to_go(struct player *w, const char *path)
 {
     const struct zkl_inspection *seen = NULL;
     struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 100, 1000));
@@ -311,7 +303,7 @@ static void ask_to_go(struct worker *w, const char *path)
     zkl_inspection_free(seen);
 }
 
-static bool play_asked_to_go(struct worker *w)
+static bool play_asked_to_go(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     int64_t end_ms = net_now_ms() + chance_between(&w->chance, 20, 1500);
@@ -329,9 +321,9 @@ static bool play_asked_to_go(struct worker *w)
     return true;
 }
 
-bool role_play(struct worker *w)
+bool role_play(struct player *w)
 {
-    static bool (*const plays[ROLES])(struct worker *) = {
+    static bool (*const plays[ROLES])(struct player *) = {
         play_plain,   play_hurried, play_try,    play_reads,      play_permits,
         play_several, play_leases,  play_single, play_asked_to_go};
 

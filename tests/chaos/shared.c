@@ -23,6 +23,14 @@ const char *place_name(int place)
     return chaos_places[place].name;
 }
 
+const char *role_name(int role)
+{
+    static const char *const names[ROLES] = {
+        "lock",  "lock with a deadline", "try",      "read and write", "permits", "multi-lock",
+        "lease", "semaphore's mutex",    "revocable"};
+    return names[role];
+}
+
 struct shared *shared_map(int fd)
 {
     void *at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -58,13 +66,13 @@ void shared_odd(struct shared *b, const char *format, ...)
 
 /* --- the journal ------------------------------------------------------------------------------ */
 
-void journal_write(int fd, const struct record *record)
+void record_write(int fd, const struct record *record)
 {
     if (write(fd, record, sizeof *record) != sizeof *record)
         abort();
 }
 
-struct record *journal_read(int fd, size_t *n)
+struct record *records_read(int fd, size_t *n)
 {
     struct stat st;
     struct record *records;
@@ -92,7 +100,7 @@ void seat_bury(struct seat *seat, int fd)
         r->code = NEVER_UNLOCKED;
         if (r->left_ns != 0 && r->left_ns < r->until_ns)
             r->until_ns = r->left_ns;
-        journal_write(fd, r);
+        record_write(fd, r);
         seat->open[i] = false;
     }
     seat->call_since_ms = 0;

@@ -374,7 +374,7 @@ static void end_due(struct testbed *s, int64_t now_ms)
 
 void testbed_tick(struct testbed *s)
 {
-    client_processes_reap(s);
+    client_processes_tick(s);
     end_due(s, net_now_ms());
 }
 
@@ -401,7 +401,7 @@ int testbed_wipe_all(struct testbed *s)
             longest_ms = s->shared->process[i].session_ms;
     }
     for (int64_t end_ms = net_now_ms() + longest_ms; net_now_ms() < end_ms;
-         client_processes_reap(s))
+         client_processes_tick(s))
         net_nap_ms(20);
     s->shared->era++;
     int64_t from_ns = net_boot_ns();

@@ -38,6 +38,7 @@ struct body {
     enum condition condition;
     int64_t until_ms; /* of STOPPED and DEAD */
     pid_t pid;        /* of a client */
+    int made;         /* its handles; one more: its workers play */
 };
 
 struct testbed {
@@ -76,10 +77,13 @@ int testbed_wipe_all(struct testbed *s);
 
 void client_process_start(struct testbed *s, int client);
 void client_process_kill(struct testbed *s, int client);
+int client_process_threads(int client);
 void client_process_pause(struct testbed *s, int client);
 void client_process_resume(struct testbed *s, int client);
-/* Report each client that has ended by itself. Returns how many run. */
-int client_processes_reap(struct testbed *s);
+/* Often: each goes on with what it has to make at first; one that has ended by itself is reported. */
+void client_processes_tick(struct testbed *s);
+/* All come to an end, and end well: else false. */
+bool client_processes_close(struct testbed *s);
 
 /* --- links (links.c) ---------------------------------------------------------------------------- */
 

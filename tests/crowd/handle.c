@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handle.h"
+#include "peer.h"
 #include "lock_options.h"
 
 #include <pthread.h>
@@ -77,6 +78,8 @@ static void count_requests(const struct zkl_hold_event *event, void *arg)
 
     h->asked += event->state == ZKL_HOLD_REVOKE_REQUESTED;
     h->lost += event->state == ZKL_HOLD_LOST;
+    if (event->state == ZKL_HOLD_LOST && peer_told_lost != NULL)
+        peer_told_lost(event);
 }
 
 /* Sets the callback that counts requests to release. */
@@ -194,7 +197,8 @@ static int single_make(struct handle *h, struct zkl_client *client, const char *
     struct zkl_lock_options o = lock_options_of(&all);
 
     h->access = 'x';
-    return zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], &o);
+    int rc = zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], &o);
+    return rc == 0 ? listen_to(h, options) : rc;
 }
 
 /* --- multi-lock of mutexes -------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include "roam.h"
 
 #define SESSION_MS 30000
+#define CLOSE_MS 30000
 #define RUN_MS 120000
 #define LATE_LEASE_MS 1000
 #define LATE_EACH 50 /* rounds */
@@ -442,6 +443,8 @@ static void obey(struct worker *w, char **words)
         answer_code(w, ask_to_let_go(words[2], atoi(words[3])));
     else if (strcmp(words[1], "run") == 0)
         answer_code(w, visit(w, words[2], atoi(words[3]), atoi(words[4])));
+    else if (strcmp(words[1], "play") == 0 && peer_play != NULL)
+        peer_play(w, words[2]);
     else if (strcmp(words[1], "roam") == 0)
         roam(w, words + 2);
     else if (strcmp(words[1], "calls") == 0)
@@ -543,7 +546,9 @@ int peer_open(struct zkl_client **opened)
     options.servers = servers;
     options.session_timeout_ms = SESSION_MS;
     options.connect_timeout_ms = SESSION_MS;
-    if (credential != NULL) {
+    if (peer_prepare != NULL) {
+        peer_prepare(&options, journal, atoi(credential));
+    } else if (credential != NULL) {
         options.auth_scheme = "digest";
         options.auth_credential = credential;
         options.acl = ZKL_ACL_CREATOR;
@@ -555,15 +560,15 @@ int main(int argc, char **argv)
 {
     servers = argv[1];
     credential = argc > 3 ? argv[3] : NULL;
+    journal = argc > 2 ? open(argv[2], O_RDWR | O_APPEND | O_CLOEXEC) : -1;
     if (argc < 3 || argc > 4 || peer_open(&client) != 0) {
         fprintf(stderr, "%s\n",
                 argc == 3 || argc == 4 ? zkl_error_detail() : "peer SERVERS JOURNAL [CREDENTIAL]");
         return 1;
     }
-    journal = open(argv[2], O_WRONLY | O_APPEND | O_CLOEXEC);
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("ready");
     serve();
-    _exit(zkl_client_close(client, 10000) != 0 ||
+    _exit(zkl_client_close(client, CLOSE_MS) != 0 ||
           zkl_client_free(client) != 0); /* the workers may be anywhere */
 }

@@ -36,4 +36,14 @@ int unlock(struct worker *w, struct handle *h);
 /* '+' or '-' in the journal: it has come in with this handle, it leaves. */
 void note(const struct worker *w, char way, const struct handle *h);
 
+/* --- what the peer of chaos has besides: chaos/play.c; else none of them is there -------------------------------- */
+
+#define IN_CHAOS __attribute__((weak))
+/* "play": what a worker does until the end. */
+IN_CHAOS void peer_play(struct worker *w, const char *single);
+/* Before its client is opened: what its journal is, and its number, which the command line has instead of a credential. */
+IN_CHAOS void peer_prepare(struct zkl_client_options *options, int journal, int number);
+/* A callback heard of a loss. */
+IN_CHAOS void peer_told_lost(const struct zkl_hold_event *event);
+
 #endif

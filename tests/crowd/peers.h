@@ -42,8 +42,11 @@ int peer_start(const char *name, const char *const *command, const char *folder,
 /* Wait until all that were started are connected. 0, or -1 and a sentence. */
 int peers_await(char *why, size_t size);
 int peer_pid(const char *name);
+/* In a folder that /proc has of it: "fd", "task". */
+int peer_entries(const char *name, const char *folder);
 /* Let all end; kill those that don't. False: one ended, or had ended, in another way than with success. */
 bool peers_stop(void);
+void peer_kill(const char *name);
 void peers_kill(void);
 /* What they wrote on standard error, for the output of a test that failed. */
 void peers_print_logs(void);

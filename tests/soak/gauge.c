@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gauge.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,20 +37,6 @@ static char why[300];
 
 /* --- one look --------------------------------------------------------------------------------- */
 
-static int entries(int pid, const char *folder)
-{
-    char path[64];
-    int n = -2; /* "." and ".." */
-
-    snprintf(path, sizeof path, "/proc/%d/%s", pid, folder);
-    DIR *dir = opendir(path);
-    while (dir != NULL && readdir(dir) != NULL)
-        n++;
-    if (dir != NULL)
-        closedir(dir);
-    return n;
-}
-
 static long resident(int pid)
 {
     char path[64];
@@ -84,8 +69,8 @@ static void take(struct look *look)
     look->watches = flw_watch_count(zks_host(), port, NULL);
     look->sessions = flw_connections(zks_host(), port) - 1; /* without raw */
     for (int i = 0; i < SOAK_PROCESSES; i++) {
-        look->of[DESCRIPTORS][i] = entries(peer_pid(soak_peers[i]), "fd");
-        look->of[THREADS][i] = entries(peer_pid(soak_peers[i]), "task");
+        look->of[DESCRIPTORS][i] = peer_entries(soak_peers[i], "fd");
+        look->of[THREADS][i] = peer_entries(soak_peers[i], "task");
     }
 }
 

@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One client process of the chaos, and what its threads have in hand. */
-#ifndef ZKCHAOS_WORKER_H
-#define ZKCHAOS_WORKER_H
+/* A client process of the chaos, which is one of the crowd's peers, and what its workers have in hand. */
+#ifndef ZKCHAOS_PLAY_H
+#define ZKCHAOS_PLAY_H
 
 #include <stdio.h>
 
 #include <zklock/zklock.h>
 
 #include "shared.h"
-
-/* What a thread does all its life. */
-enum role {
-    PLAIN,
-    HURRIED,
-    TRIES,
-    READS,
-    PERMIT_USER,
-    SEVERAL,
-    LEASES,
-    ONE_PERMIT,
-    ASKED_TO_GO,
-    ROLES
-};
 
 struct client {
     struct shared *shared;
@@ -30,12 +16,13 @@ struct client {
     struct process *process;
     FILE *log; /* or NULL */
     struct zkl_client *client;
+    /* Those that "new" made, by the names of their places: */
     struct zkl_mutex *mutex[PLACES]; /* of the places that are mutexes */
     struct zkl_rwlock *rwlock;
     struct zkl_semaphore *semaphore;
 };
 
-struct worker {
+struct player {
     struct client *client;
     struct shared *shared;
     struct seat *seat;
@@ -45,20 +32,17 @@ struct worker {
     struct zkl_mutex *single; /* of a semaphore's mutex: its holds are the handle's */
 };
 
-/* Returns the exit status. */
-int client_run(int fd, int number);
 /* Its readers share a node, which stays. */
 bool client_caches(const struct client *c);
 
 /* One thing of its role, from asking to giving back. True if something was granted. */
-bool role_play(struct worker *w);
-const char *role_name(int role);
+bool role_play(struct player *w);
 
 /* --- what is in hand ---------------------------------------------------------------------------- */
 
 /* What one call got: a mutex, a multi-lock, or permits. */
 struct granted {
-    struct worker *w;
+    struct player *w;
     struct zkl_mutex *mutex;
     struct zkl_multi *multi;
     struct zkl_permit *permits[2];
@@ -67,11 +51,11 @@ struct granted {
     size_t members[CHAOS_SLOTS]; /* of a multi-lock */
 };
 
-void count_in(struct worker *w, enum tally tally);
+void count_in(struct player *w, enum tally tally);
 /* The call begins, returns its time; it is over. */
-int64_t call_begin(struct worker *w);
-void call_end(struct worker *w);
-void call_odd(struct worker *w, const char *what, int rc);
+int64_t call_begin(struct player *w);
+void call_end(struct player *w);
+void call_odd(struct player *w, const char *what, int rc);
 
 /* What a call asks for. */
 struct wish {
@@ -81,9 +65,9 @@ struct wish {
 
 /* call_begin and call_end of a call that acquires, and its record for tests/linear. The grants: one for
  * each wish. */
-int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wish *wishes,
+int64_t ask_begin(struct player *w, const struct zkl_wait *wait, const struct wish *wishes,
                   int count);
-void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count);
+void ask_end(struct player *w, int rc, const struct zkl_grant *grants, int count);
 
 /* One hold more, granted now; alone: a write lock too. */
 struct record *granted_add(struct granted *h, enum place place, enum access access,
