@@ -20,7 +20,6 @@
 #include "tool/net.h"
 #include "option.h"
 #include "peers.h"
-#include "play.h"
 
 #define EPISODE_S 60          /* of faults, and then rest */
 #define HEAP_MAX (256 * 1024) /* what the heap of a client at rest may grow by */

@@ -12,8 +12,8 @@
 
 /* Each third of the processes uses one path in another way. */
 static const char *const shares[] = {"retain=200", "local=4", "local=4 retain=200"};
-static const char *const caches[] = {"", "", "retain=200"}; /* see client_caches */
-static const char *const plain[] = {"", "", ""};            /* where leases are used, or tries */
+static const char *const caches[] = {"", "", "retain=200"};
+static const char *const plain[] = {"", "", ""}; /* where leases are used, or tries */
 
 /* What worker 0 makes first. */
 static const struct {
@@ -23,6 +23,7 @@ static const struct {
     {"lease", "mutex /chaos/lease", plain},
     {"rwlock", "rwlock /chaos/rwlock", caches},
     {"permits", "semaphore /chaos/permits permits=3", plain},
+    {"pair", "semaphore /chaos/permits permits=3 count=2", plain},
     {"revoked", "mutex /chaos/revoked", shares},
     {"rare", "mutex /chaos/rare", plain},
     {"single0", "single /chaos/single", plain},

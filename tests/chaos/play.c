@@ -2,13 +2,13 @@
 #include "play.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "chance.h"
 #include "clock.h"
-#include "peer.h"
 #include "secure.h"
 #include "tool/net.h"
 
@@ -57,19 +57,6 @@ void peer_prepare(struct zkl_client_options *options, int fd, int number)
         secure_client(me.shared->tls, options);
 }
 
-/* Of "/chaos/PLACE/...". */
-static int place_of(const char *node_path)
-{
-    const char *at = node_path + strlen("/chaos/");
-
-    for (int i = 0; i < PLACES; i++) {
-        size_t length = strlen(place_name(i));
-        if (strncmp(at, place_name(i), length) == 0 && at[length] == '/')
-            return i;
-    }
-    return RARE;
-}
-
 void peer_told_lost(const struct zkl_hold_event *event)
 {
     struct record r = {.kind = TOLD,
@@ -83,20 +70,16 @@ void peer_told_lost(const struct zkl_hold_event *event)
     me.shared->tally[TOLD_LOST]++;
 }
 
-bool client_caches(const struct client *c)
-{
-    return c->number % 3 == 2;
-}
-
 static void find_handles(void)
 {
-    static const enum place mutexes[] = {MUTEX, LEASE, REVOKED, RARE};
-
-    me.client = peer_client();
-    for (size_t i = 0; i < sizeof mutexes / sizeof mutexes[0]; i++)
-        me.mutex[mutexes[i]] = handle_find(place_name((int)mutexes[i]))->mutex;
-    me.rwlock = handle_find("rwlock.read")->rwlock;
-    me.semaphore = handle_find("permits")->semaphore;
+    me.mutex = handle_find("mutex");
+    me.lease = handle_find("lease");
+    me.read = handle_find("rwlock.read");
+    me.write = handle_find("rwlock.write");
+    me.permit = handle_find("permits");
+    me.pair = handle_find("pair");
+    me.revoked = handle_find("revoked");
+    me.rare = handle_find("rare");
 }
 
 /* --- a worker --------------------------------------------------------------------------------- */
@@ -119,13 +102,14 @@ void peer_play(struct worker *w, const char *single)
     int seat = me.number * CHAOS_THREADS + atoi(strchr(w->name, '.') + 1);
 
     pthread_once(&once, find_handles);
-    struct player p = {.client = &me,
+    struct player p = {.worker = w,
+                       .client = &me,
                        .shared = me.shared,
                        .seat = &me.shared->seat[seat],
                        .number = seat,
                        .role = (enum role)(seat % ROLES),
                        .chance = me.shared->seed + (uint64_t)seat,
-                       .single = handle_find(single)->mutex};
+                       .single = handle_find(single)};
     p.chance += (uint64_t)p.seat->serial << 32; /* in another life other choices */
     p.seat->doing = (int)p.role;
     while (p.shared->phase != END) {

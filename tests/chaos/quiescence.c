@@ -7,7 +7,6 @@
 #include "tool/fourlw.h"
 #include "tool/net.h"
 #include "wire.h"
-#include "play.h"
 
 #define GRANT_MS 90000
 #define CLEAN_MS 30000

@@ -36,29 +36,17 @@ static bool answered(struct player *w, const struct zkl_wait *wait, const char *
     return rc == 0;
 }
 
-static bool take(struct player *w, struct granted *h, struct zkl_mutex *mutex, enum place place,
-                 enum access access, const struct zkl_wait *wait)
+static bool take(struct player *w, struct granted *h, struct handle *handle,
+                 const struct zkl_wait *wait)
 {
-    struct zkl_grant grant = ZKL_GRANT_INIT;
-
-    if (w->shared->broken == BREAK_LOCK && w->number == 0 && place == MUTEX)
-        mutex = w->client->mutex[RARE]; /* its own lock: nobody else is excluded */
-    *h = (struct granted){.w = w, .mutex = mutex};
-    int64_t asked_ns = ask_begin(w, wait, &(struct wish){place, access}, 1);
-    int rc = zkl_mutex_acquire(mutex, wait, &grant);
-    ask_end(w, rc, &grant, 1);
-    if (!answered(w, wait, "acquire", rc))
-        return false;
-    granted_add(h, place, access, asked_ns, grant.token);
-    return true;
+    return answered(w, wait, "acquire", granted_take(h, w, handle, wait));
 }
 
-static bool visit(struct player *w, struct zkl_mutex *mutex, enum place place,
-                  const struct zkl_wait *wait, int most_ms)
+static bool visit(struct player *w, struct handle *handle, const struct zkl_wait *wait, int most_ms)
 {
     struct granted h;
 
-    if (!take(w, &h, mutex, place, ALONE, wait))
+    if (!take(w, &h, handle, wait))
         return false;
     granted_work(&h, most_ms);
     granted_leave(&h);
@@ -85,7 +73,7 @@ static bool play_plain(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    return visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+    return visit(w, w->client->mutex, &wait, length_ms(w));
 }
 
 /* A deadline, or a cancel object that is set beforehand or not at all. */
@@ -99,7 +87,7 @@ static bool play_hurried(struct player *w)
         if (chance(&w->chance, 50))
             zkl_cancel_set(cancel);
     }
-    bool granted = visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+    bool granted = visit(w, w->client->mutex, &wait, length_ms(w));
     zkl_cancel_free(cancel);
     return granted;
 }
@@ -128,7 +116,7 @@ static bool try_rare(struct player *w, const struct zkl_wait *wait)
 
     w->seat->serial++;
     stands(w, THERE, from_ns, from_ns + LINGER_NS);
-    bool granted = visit(w, w->client->mutex[RARE], RARE, wait, 5);
+    bool granted = visit(w, w->client->rare, wait, 5);
     if (w->seat->busy > busy)
         stands(w, BUSY, from_ns, 0);
     return granted;
@@ -141,23 +129,21 @@ static bool play_try(struct player *w)
     wait.flags = ZKL_WAIT_TRY | (chance(&w->chance, 30) ? ZKL_WAIT_SYNC : 0);
     if (chance_between(&w->chance, 1, RARELY) == 1)
         return try_rare(w, &wait);
-    return visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+    return visit(w, w->client->mutex, &wait, length_ms(w));
 }
 
 /* A writer that becomes a reader: nobody writes in between. */
 static void downgrade(struct player *w, struct granted *writer)
 {
-    struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct granted reader = {.w = w, .mutex = zkl_rwlock_reader(w->client->rwlock)};
-    int64_t asked_ns = ask_begin(w, NULL, &(struct wish){RWLOCK, READING}, 1);
-    int rc = zkl_mutex_acquire(reader.mutex, NULL, &grant);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct granted reader;
+    int rc = granted_take(&reader, w, w->client->read, &wait);
 
-    ask_end(w, rc, &grant, 1);
     if (rc != 0 && rc != ZKL_ELOST)
         call_odd(w, "downgrade", rc);
     if (rc == 0) {
         count_in(w, DOWNGRADED);
-        granted_add(&reader, RWLOCK, READING, asked_ns, grant.token)->below = 1;
+        granted_hold(&reader, 0)->below = 1;
         granted_use(&reader);
     }
     granted_leave(writer);
@@ -170,14 +156,12 @@ static void downgrade(struct player *w, struct granted *writer)
 static bool play_reads(struct player *w)
 {
     bool reads = chance(&w->chance, 60);
-    struct zkl_rwlock *rwlock = w->client->rwlock;
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct granted h;
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    if (!take(w, &h, reads ? zkl_rwlock_reader(rwlock) : zkl_rwlock_writer(rwlock), RWLOCK,
-              reads ? READING : ALONE, &wait))
+    if (!take(w, &h, reads ? w->client->read : w->client->write, &wait))
         return false;
     granted_work(&h, length_ms(w));
     if (!reads && chance(&w->chance, 40))
@@ -189,65 +173,31 @@ static bool play_reads(struct player *w)
 
 static bool play_permits(struct player *w)
 {
-    int count = chance_between(&w->chance, 1, 2);
-    static const struct wish wishes[] = {{PERMITS, PERMIT}, {PERMITS, PERMIT}};
-    struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT};
+    struct handle *permits = chance(&w->chance, 50) ? w->client->permit : w->client->pair;
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct granted h = {.w = w};
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    int64_t asked_ns = ask_begin(w, &wait, wishes, count);
-    int rc = zkl_semaphore_acquire(w->client->semaphore, count, &wait, h.permits);
-    for (int i = 0; rc == 0 && i < count; i++)
-        grants[i].token = zkl_permit_token(h.permits[i]);
-    ask_end(w, rc, grants, count);
-    if (!answered(w, &wait, "permits", rc))
-        return false;
-    for (int i = 0; i < count; i++)
-        granted_add(&h, PERMITS, PERMIT, asked_ns, grants[i].token);
-    granted_work(&h, length_ms(w));
-    granted_leave(&h);
-    return true;
+    return visit(w, permits, &wait, length_ms(w));
 }
 
 static bool play_several(struct player *w)
 {
     struct client *c = w->client;
-    bool reads = chance(&w->chance, 50);
-    const struct wish wishes[] = {
-        {MUTEX, ALONE}, {RWLOCK, reads ? READING : ALONE}, {PERMITS, PERMIT}};
-    struct zkl_member members[] = {
-        zkl_member_mutex(c->mutex[MUTEX]),
-        zkl_member_mutex(reads ? zkl_rwlock_reader(c->rwlock) : zkl_rwlock_writer(c->rwlock)),
-        zkl_member_semaphore(c->semaphore, 1)};
-    size_t first = (size_t)chance_between(&w->chance, 0, 1);
-    size_t count = (size_t)chance_between(&w->chance, 2, 3 - (int)first);
-    struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT};
+    struct handle *members[] = {c->mutex, chance(&w->chance, 50) ? c->read : c->write, c->permit};
+    int first = chance_between(&w->chance, 0, 1), count = chance_between(&w->chance, 2, 3 - first);
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct granted h = {.w = w};
+    struct handle multi;
 
-    int rc = zkl_multi_new(&h.multi, c->client, members + first, count);
+    int rc = handle_of(&multi, peer_client(), members + first, (size_t)count);
     if (rc != 0) {
         call_odd(w, "new multi-lock", rc);
         return false;
     }
     if (chance(&w->chance, 30))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    int64_t asked_ns = ask_begin(w, &wait, wishes + first, (int)count);
-    rc = zkl_multi_acquire(h.multi, &wait, grants);
-    ask_end(w, rc, grants, (int)count);
-    bool granted = answered(w, &wait, "multi-lock", rc);
-    for (size_t i = 0; granted && i < count; i++) {
-        h.members[i] = i;
-        granted_add(&h, wishes[first + i].place, wishes[first + i].access, asked_ns,
-                    grants[i].token);
-    }
-    if (granted) {
-        granted_work(&h, length_ms(w));
-        granted_leave(&h);
-    }
-    rc = zkl_multi_free(h.multi);
+    bool granted = visit(w, &multi, &wait, length_ms(w));
+    rc = multi.kind->free(&multi);
     if (rc != 0)
         call_odd(w, "free multi-lock", rc);
     return granted;
@@ -260,7 +210,7 @@ static bool play_leases(struct player *w)
     struct granted h;
 
     wait.lease_ms = chance_between(&w->chance, 20, 400);
-    if (!take(w, &h, w->client->mutex[LEASE], LEASE, ALONE, &wait))
+    if (!take(w, &h, w->client->lease, &wait))
         return false;
     granted_work(&h, chance_between(&w->chance, 10, 100));
     if (chance(&w->chance, 50)) {
@@ -277,7 +227,7 @@ static bool play_single(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    return visit(w, w->single, SINGLE, &wait, length_ms(w));
+    return visit(w, w->single, &wait, length_ms(w));
 }
 
 static bool may_be_asked(int rc)
@@ -292,9 +242,9 @@ static void ask_to_go(struct player *w, const char *path)
     struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 100, 1000));
 
     call_begin(w);
-    int rc = zkl_inspect(w->client->client, path, 500, &seen);
+    int rc = zkl_inspect(peer_client(), path, 500, &seen);
     if (rc == 0 && seen->count > 0 && seen->entries[0].role == ZKL_ENTRY_ROLE_HOLDER) {
-        rc = zkl_revoke(w->client->client, seen->entries[0].node_path, &wait, 0);
+        rc = zkl_revoke(peer_client(), seen->entries[0].node_path, &wait, 0);
         count_in(w, ASKED);
     }
     call_end(w);
@@ -311,12 +261,12 @@ static bool play_asked_to_go(struct player *w)
 
     if (chance(&w->chance, 30))
         ask_to_go(w, "/chaos/revoked");
-    if (!take(w, &h, w->client->mutex[REVOKED], REVOKED, ALONE, &wait))
+    if (!take(w, &h, w->client->revoked, &wait))
         return false;
     do {
         granted_use(&h);
         net_nap_ms(2);
-    } while (net_now_ms() < end_ms && zkl_mutex_revoke_requested(h.mutex) == 0);
+    } while (net_now_ms() < end_ms && zkl_mutex_revoke_requested(h.handle->mutex) == 0);
     granted_leave(&h);
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,18 @@ const struct history_place chaos_places[PLACES] = {
 const char *place_name(int place)
 {
     return chaos_places[place].name;
+}
+
+int place_of(const char *path)
+{
+    const char *at = path + strlen("/chaos/");
+
+    for (int i = 0; i < PLACES; i++) {
+        if (strlen(place_name(i)) == strcspn(at, "/") &&
+            strncmp(at, place_name(i), strcspn(at, "/")) == 0)
+            return i;
+    }
+    return RARE;
 }
 
 const char *role_name(int role)

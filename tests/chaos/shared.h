@@ -13,6 +13,8 @@
 enum place { MUTEX, LEASE, RWLOCK, PERMITS, SINGLE, REVOKED, RARE, PLACES };
 extern const struct history_place chaos_places[PLACES];
 const char *place_name(int place);
+/* Of "/chaos/PLACE" or of a node there. */
+int place_of(const char *path);
 
 #define PERMITS_MAX 3 /* of the semaphore */
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <zklock/wait.h>
+
 #include "calls.h"
 #include "chance.h"
 #include "tool/fourlw.h"
@@ -404,13 +406,13 @@ int testbed_wipe_all(struct testbed *s)
          client_processes_tick(s))
         net_nap_ms(20);
     s->shared->era++;
-    int64_t from_ns = net_boot_ns();
+    int64_t from_ns = zkl_now_ns();
     for (int i = 0; i < PLACES; i++)
         s->shared->newest[i] = 0;
     for (int i = 0; i < CHAOS_NODES; i++) {
         if (zks_wipe_node(s->zks, (size_t)i) != 0)
             return -1;
     }
-    calls_write_wipe(from_ns, net_boot_ns());
+    calls_write_wipe(from_ns, zkl_now_ns());
     return testbed_heal(s);
 }

@@ -52,77 +52,61 @@ static void answer_code(const struct worker *w, int rc)
 
 /* --- the record of calls, for tests/linear: all languages write it by CLOCK_MONOTONIC ---------- */
 
-static size_t places_of(const struct handle *h)
-{
-    return h->paths_count * (size_t)h->count;
-}
-
-void record_place(struct calls_line *line, const struct handle *h, size_t n)
+static void record_place(struct calls_line *line, const struct handle *h, size_t n)
 {
     char half[20] = "alone";
 
+    h = handle_place(h, n);
     if (h->access == 'p')
         snprintf(half, sizeof half, "permit%d", h->permits);
     else if (h->access == 'r')
         snprintf(half, sizeof half, "%s", h->shares_node ? "cached" : "read");
     else if (h->access == 's')
         snprintf(half, sizeof half, "shared");
+    else if (strcmp(h->kind->name, "single") == 0)
+        snprintf(half, sizeof half, "once");
     calls_add(line, " %s=%s%s%s", half, h->paths[n % h->paths_count], *h->lock_name ? "#" : "",
               h->lock_name);
 }
 
-static void write_places(struct calls_line *line, const struct handle *h)
-{
-    for (size_t i = 0; i < places_of(h); i++)
-        record_place(line, h, i);
-    calls_write(line);
-}
-
-struct calls_line record_line(const struct worker *w, char way, int64_t ns)
+static struct calls_line record_line(const struct worker *w, char way, int64_t ns)
 {
     const char *dot = strchr(w->name, '.');
 
     return calls_line(way, ns, atoi(dot != NULL ? dot + 1 : w->name + 1)); /* "o1.3", "c3" */
 }
 
-static void record(const struct worker *w, const struct handle *h, const char *verb)
+void record(const struct worker *w, char way, int64_t ns, const char *verb, const struct handle *h)
 {
-    struct calls_line line = record_line(w, '?', zkl_now_ns());
+    struct calls_line line = record_line(w, way, ns);
 
-    calls_add(&line, " %s", verb);
-    write_places(&line, h);
+    calls_add(&line, "%s", verb);
+    for (size_t i = 0; i < handle_places(h); i++)
+        record_place(&line, h, i);
+    calls_write(&line);
 }
 
-static int64_t window_of(const struct handle *h, const struct held *held)
+static void record_grant(const struct worker *w, const struct handle *h, int rc,
+                         const struct held *held)
 {
-    if (h->semaphore != NULL)
-        return zkl_permit_window_ms(held->permits[0]);
-    if (h->multi != NULL)
-        return zkl_multi_window_ms(h->multi);
-    return h->mutex != NULL ? zkl_mutex_window_ms(h->mutex) : 0;
-}
-
-static void record_grant(const struct worker *w, const struct handle *h, int rc)
-{
-    int64_t now = zkl_now_ns();
-    struct calls_line line = record_line(w, '!', now), look;
+    int64_t now = zkl_now_ns(), window = rc == 0 ? handle_window_ms(h, held) : 0;
+    struct calls_line line = record_line(w, '!', now);
 
     calls_add(&line, " %d", rc);
-    for (size_t i = 0; rc == 0 && i < places_of(h); i++)
-        calls_add(&line, " %llx:1", (unsigned long long)handle_token(h, &w->held, i));
+    for (size_t i = 0; rc == 0 && i < handle_places(h); i++)
+        calls_add(&line, " %llx:%lld", (unsigned long long)held->grants[i].token,
+                  (long long)held->grants[i].hold_count);
     calls_write(&line);
-    int64_t window = rc == 0 ? window_of(h, &w->held) : 0;
-    look = record_line(w, '~', now + window * INT64_C(1000000));
     if (window > 0)
-        write_places(&look, h);
+        record(w, '~', now + window * INT64_C(1000000), "", h);
 }
 
-static void record_codes(const struct worker *w, const struct handle *h, int rc)
+static void record_codes(const struct worker *w, const struct handle *h, const struct held *held)
 {
     struct calls_line line = record_line(w, '!', zkl_now_ns());
 
-    for (size_t i = 0; i < places_of(h); i++)
-        calls_add(&line, " %d", rc);
+    for (size_t i = 0; i < handle_places(h); i++)
+        calls_add(&line, " %d", held->codes[i]);
     calls_write(&line);
 }
 
@@ -138,47 +122,50 @@ static struct zkl_wait wait_for(int64_t ms)
     return wait;
 }
 
-int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait)
+int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait, struct held *held)
 {
-    record(w, h,
-           wait->flags & ZKL_WAIT_SYNC  ? "acquire try sync"
-           : wait->flags & ZKL_WAIT_TRY ? "acquire try"
-                                        : "acquire");
-    int rc = h->kind->lock(h, wait, &w->held);
+    record(w, '?', zkl_now_ns(),
+           wait->flags & ZKL_WAIT_SYNC  ? " acquire try sync"
+           : wait->flags & ZKL_WAIT_TRY ? " acquire try"
+                                        : " acquire",
+           h);
+    int rc = handle_lock(h, wait, held);
 
-    record_grant(w, h, rc);
+    record_grant(w, h, rc, held);
     return rc;
 }
 
-int unlock(struct worker *w, struct handle *h)
+int unlock(struct worker *w, struct handle *h, struct held *held)
 {
-    record(w, h, "release");
-    int rc = h->kind->unlock(h, &w->held);
+    record(w, '?', zkl_now_ns(), " release", h);
+    int rc = h->kind->unlock(h, held);
 
-    record_codes(w, h, rc);
+    record_codes(w, h, held);
     return rc;
 }
 
 /* --- the journal ------------------------------------------------------------------------------- */
 
-static void note_place(const struct worker *w, char way, const struct handle *h, size_t i)
+static void note_place(const struct worker *w, char way, const struct handle *h,
+                       const struct held *held, size_t i)
 {
     char line[400], node[NODE_SIZE];
-    int n = snprintf(line, sizeof line, "%c%c %s %s%s%s", way, h->access, w->name,
-                     h->paths[i % h->paths_count], *h->lock_name ? "#" : "", h->lock_name);
+    const struct handle *at = handle_place(h, i);
+    int n = snprintf(line, sizeof line, "%c%c %s %s%s%s", way, at->access, w->name,
+                     at->paths[i % at->paths_count], *at->lock_name ? "#" : "", at->lock_name);
 
-    if (handle_node(h, &w->held, i, node, sizeof node) > 0)
+    if (handle_node(h, held, i, node, sizeof node) > 0)
         n += snprintf(line + n, sizeof line - (size_t)n, " %llu %.160s",
-                      (unsigned long long)handle_token(h, &w->held, i), strrchr(node, '/') + 1);
+                      (unsigned long long)held->grants[i].token, strrchr(node, '/') + 1);
     line[n++] = '\n';
     if (write(journal, line, (size_t)n) != n)
         abort();
 }
 
-void note(const struct worker *w, char way, const struct handle *h)
+void note(const struct worker *w, char way, const struct handle *h, const struct held *held)
 {
-    for (size_t i = 0; i < places_of(h); i++)
-        note_place(w, way, h, i);
+    for (size_t i = 0; i < handle_places(h); i++)
+        note_place(w, way, h, held, i);
 }
 
 /* --- visits ------------------------------------------------------------------------------------ */
@@ -220,31 +207,32 @@ static int come_in(struct worker *w, struct handle *h, int64_t lease_ms)
 {
     for (int passed = 0;; passed++) {
         struct zkl_wait wait = wait_of(w, &h->habits, lease_ms, passed);
-        int rc = lock(w, h, &wait);
+        int rc = lock(w, h, &wait, &w->held);
         if (rc == 0 || !is_to_try_again(h, rc))
             return rc;
         nap(200000 + below(w, 1800000));
     }
 }
 
-static int leave(struct worker *w, struct handle *h)
+static int leave(struct worker *w, struct handle *h, struct held *held)
 {
-    note(w, '-', h);
-    return unlock(w, h);
+    note(w, '-', h, held);
+    return unlock(w, h, held);
 }
 
 /* Reads before the writer has left: nobody is between. */
 static int downgrade(struct worker *w, struct handle *writer, struct handle *reader)
 {
     struct zkl_wait wait = wait_for(RUN_MS);
-    int rc = lock(w, reader, &wait);
+    struct held held;
+    int rc = lock(w, reader, &wait, &held);
 
     if (rc != 0)
         return rc;
-    note(w, '+', reader);
-    rc = leave(w, writer);
+    note(w, '+', reader, &held);
+    rc = leave(w, writer, &w->held);
     nap(NAP_NS);
-    int last = leave(w, reader);
+    int last = leave(w, reader, &held);
     return rc == 0 ? last : rc;
 }
 
@@ -257,13 +245,13 @@ static int stay_too_long(struct worker *w, struct handle *h, bool *in_time)
         return rc;
     *in_time = zkl_mutex_still_held(h->mutex, LATE_LEASE_MS / 2) == 1;
     if (*in_time) {
-        note(w, '+', h);
-        note(w, '-', h);
+        note(w, '+', h, &w->held);
+        note(w, '-', h, &w->held);
     }
     while (zkl_mutex_still_held(h->mutex, 0) == 1)
         nap(10000000);
     nap(2000000); /* "no" is said in the last millisecond, too, in which unlock is in time */
-    rc = unlock(w, h);
+    rc = unlock(w, h, &w->held);
     return rc == ZKL_ELOST ? 0 : rc == 0 ? ZKL_EINVAL : rc;
 }
 
@@ -279,9 +267,9 @@ static int visit_once(struct worker *w, struct handle *h, struct handle *reader,
     rc = come_in(w, h, h->habits.lease_ms);
     if (rc != 0)
         return rc;
-    note(w, '+', h);
+    note(w, '+', h, &w->held);
     nap(h->access == 'p' ? PERMIT_NAP_NS : NAP_NS);
-    return h->habits.downgrades ? downgrade(w, h, reader) : leave(w, h);
+    return h->habits.downgrades ? downgrade(w, h, reader) : leave(w, h, &w->held);
 }
 
 static int visit(struct worker *w, const char *name, int rounds, int writers)
@@ -384,7 +372,7 @@ static int lock_within(struct worker *w, struct handle *h, int ms)
 {
     struct zkl_wait wait = wait_for(ms);
 
-    return h->kind->lock(h, &wait, &w->held);
+    return handle_lock(h, &wait, &w->held);
 }
 
 static void obey_handle(struct worker *w, struct handle *h, char **words)

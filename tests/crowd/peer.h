@@ -27,14 +27,13 @@ int peer_open(struct zkl_client **client);
 
 /* "NAME TEXT MORE" */
 void answer(const struct worker *w, const char *text, const char *more);
-/* A line of the record, now, and "HALF=PATH" in it: the handle's nth place. */
-struct calls_line record_line(const struct worker *w, char way, int64_t ns);
-void record_place(struct calls_line *line, const struct handle *h, size_t n);
-/* The same with the calls, which lock and unlock. */
-int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait);
-int unlock(struct worker *w, struct handle *h);
+/* A line of the record: calls.h, "verb" with the blank before it. */
+void record(const struct worker *w, char way, int64_t ns, const char *verb, const struct handle *h);
+/* The calls, which are recorded; and a look at the window. */
+int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait, struct held *held);
+int unlock(struct worker *w, struct handle *h, struct held *held);
 /* '+' or '-' in the journal: it has come in with this handle, it leaves. */
-void note(const struct worker *w, char way, const struct handle *h);
+void note(const struct worker *w, char way, const struct handle *h, const struct held *held);
 
 /* --- what the peer of chaos has besides: chaos/play.c; else none of them is there -------------------------------- */
 

@@ -45,17 +45,19 @@ struct roamer {
     struct home home; /* of its process, or its own */
     uint64_t chance;
     long visits, tally[TALLIES];
-    int holds[ROAM_PATHS][WRITING + 1]; /* how often it has each half */
-    char odd[600];                      /* the first thing that should not have happened */
+    int holds[ROAM_PATHS][WRITING + 1]; /* how often it has each half, and what it got */
+    struct held held[ROAM_PATHS][WRITING + 1];
+    char odd[600]; /* the first thing that should not have happened */
     /* Under mu, for who asks and who cancels. */
     int64_t call_since_ns;
     char doing[200];
     struct zkl_cancel *cancel;
 };
 
-/* What was acquired by one call and is given back by one: a multi-lock, or (NULL) one place. */
+/* What was acquired by one call and is given back by one: a multi-lock, or one place. */
 struct unit {
-    struct zkl_multi *multi;
+    struct handle *handle;
+    bool multi;
     struct place place;
 };
 
@@ -79,11 +81,6 @@ static void nap_ms(int ms)
 static struct handle *handle_at(const struct roamer *r, struct place place)
 {
     return r->home.half[place.path][place.access];
-}
-
-static struct zkl_mutex *mutex_at(const struct roamer *r, struct place place)
-{
-    return handle_at(r, place)->mutex;
 }
 
 static void odd(struct roamer *r, const char *what, int rc)
@@ -169,38 +166,6 @@ static bool end_of_wait(struct roamer *r, const struct zkl_wait *wait, int rc, e
     return rc == 0;
 }
 
-/* --- the record of calls ---------------------------------------------------------------------- */
-
-static void record_begin(struct roamer *r, const char *verb, const struct set *set)
-{
-    struct calls_line line = record_line(r->w, '?', zkl_now_ns());
-
-    calls_add(&line, " %s", verb);
-    for (int i = 0; i < set->count; i++)
-        record_place(&line, handle_at(r, set->place[i]), 0);
-    calls_write(&line);
-}
-
-static void record_grants(struct roamer *r, int rc, const struct zkl_grant *grants, int count)
-{
-    struct calls_line line = record_line(r->w, '!', zkl_now_ns());
-
-    calls_add(&line, " %d", rc);
-    for (int i = 0; rc == 0 && i < count; i++)
-        calls_add(&line, " %llx:%lld", (unsigned long long)grants[i].token,
-                  (long long)grants[i].hold_count);
-    calls_write(&line);
-}
-
-static void record_codes(struct roamer *r, const int *codes, int count)
-{
-    struct calls_line line = record_line(r->w, '!', zkl_now_ns());
-
-    for (int i = 0; i < count; i++)
-        calls_add(&line, " %d", codes[i]);
-    calls_write(&line);
-}
-
 /* --- what is held ----------------------------------------------------------------------------- */
 
 static enum access access_of(const struct roamer *r, int path)
@@ -208,19 +173,6 @@ static enum access access_of(const struct roamer *r, int path)
     if (r->holds[path][WRITING] > 0)
         return WRITING;
     return r->holds[path][READING] > 0 ? READING : OUTSIDE;
-}
-
-static void look(struct roamer *r, struct place place)
-{
-    int64_t now = zkl_now_ns(), window = zkl_mutex_window_ms(mutex_at(r, place));
-
-    if (window > 0) {
-        struct calls_line line = record_line(r->w, '~', now + window * MS);
-        record_place(&line, handle_at(r, place), 0);
-        calls_write(&line);
-    } else {
-        r->tally[UNPROVED]++;
-    }
 }
 
 /* The journal hears of it when it has been granted, and before it is given back; of a writer that becomes a reader,
@@ -235,32 +187,51 @@ static void change(struct roamer *r, struct place place, int by)
         return;
     r->tally[DOWNGRADED] += from == WRITING && to == READING;
     if (to != OUTSIDE)
-        note(r->w, '+', r->home.half[place.path][to]);
+        note(r->w, '+', r->home.half[place.path][to], &r->held[place.path][to]);
     if (from != OUTSIDE)
-        note(r->w, '-', r->home.half[place.path][from]);
+        note(r->w, '-', r->home.half[place.path][from], &r->held[place.path][from]);
 }
 
-static void held(struct roamer *r, struct place place)
+static void came_in(struct roamer *r, struct place place, const struct zkl_grant *grant)
 {
-    look(r, place);
-    if (zkl_mutex_token(mutex_at(r, place)) == 0)
-        odd(r, "no token", 0);
+    int holds = r->holds[place.path][place.access];
+
+    if (grant->token == 0 || grant->token != zkl_mutex_token(handle_at(r, place)->mutex) ||
+        grant->hold_count != holds + 1)
+        odd(r, "wrong grant", 0);
+    r->held[place.path][place.access].grants[0] = *grant;
     change(r, place, 1);
+}
+
+/* A call that acquires. */
+static bool take(struct roamer *r, struct visit *v, struct unit unit, const struct set *set,
+                 enum patience patience)
+{
+    bool multi = set == &v->set;
+    struct zkl_wait wait = begin_to_wait(r, multi ? "multi" : "mutex", set, patience);
+    struct held held;
+
+    if (!end_of_wait(r, &wait, lock(r->w, unit.handle, &wait, &held), multi ? MULTI : SINGLE))
+        return false;
+    r->tally[UNPROVED] += handle_window_ms(unit.handle, &held) <= 0;
+    r->tally[MEMBERS] += multi ? set->count : 0;
+    v->units[v->count++] = unit;
+    for (int i = 0; i < set->count; i++) {
+        r->tally[AGAIN] += multi && r->holds[set->place[i].path][set->place[i].access] > 0;
+        came_in(r, set->place[i], &held.grants[i]);
+    }
+    return true;
 }
 
 static void give_back(struct roamer *r, const struct visit *v, const struct unit *unit)
 {
     const struct set one = {1, {unit->place}}, *set = unit->multi ? &v->set : &one;
-    int codes[ROAM_PATHS];
+    struct held held;
 
     for (int i = set->count; i-- > 0;)
         change(r, set->place[i], -1);
     begin(r, "unlock of", set, "");
-    record_begin(r, "release", set);
-    int rc = unit->multi ? zkl_multi_unlock(unit->multi, codes)
-                         : (codes[0] = zkl_mutex_unlock(mutex_at(r, unit->place)));
-    record_codes(r, codes, set->count);
-    end(r, rc, 0);
+    end(r, unlock(r->w, unit->handle, &held), 0);
 }
 
 /* In any order: a write lock may be released before the read lock under it, a single lock before
@@ -280,17 +251,14 @@ static void leave(struct roamer *r, struct visit *v)
 static bool lock_one(struct roamer *r, struct visit *v, struct place place, enum patience patience)
 {
     struct set one = {1, {place}};
-    struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct zkl_wait wait = begin_to_wait(r, "mutex", &one, patience);
 
-    record_begin(r, patience == TRY ? "acquire try" : "acquire", &one);
-    int rc = zkl_mutex_acquire(mutex_at(r, place), &wait, &grant);
-    record_grants(r, rc, &grant, 1);
-    if (!end_of_wait(r, &wait, rc, SINGLE))
-        return false;
-    v->units[v->count++] = (struct unit){.place = place};
-    held(r, place);
-    return true;
+    return take(r, v, (struct unit){.handle = handle_at(r, place), .place = place}, &one, patience);
+}
+
+static bool lock_multi(struct roamer *r, struct visit *v, struct handle *multi,
+                       enum patience patience)
+{
+    return take(r, v, (struct unit){.handle = multi, .multi = true}, &v->set, patience);
 }
 
 /* A reader that asks for the write lock: its call fails immediately, whoever else is there. */
@@ -304,59 +272,26 @@ static bool upgrades(const struct roamer *r, const struct set *set)
     return false;
 }
 
-static void check_grants(struct roamer *r, const struct visit *v, const struct zkl_grant *grants)
+static void refused(struct roamer *r, const struct visit *v, struct handle *multi)
 {
-    for (int i = 0; i < v->set.count; i++) {
-        struct place place = v->set.place[i];
-        int holds = r->holds[place.path][place.access];
-        if (grants[i].token != zkl_mutex_token(mutex_at(r, place)) ||
-            grants[i].hold_count != holds + 1)
-            odd(r, "wrong grants", 0);
-        r->tally[AGAIN] += holds > 0;
-    }
-}
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct held held;
 
-static bool lock_multi(struct roamer *r, struct visit *v, struct zkl_multi *multi,
-                       enum patience patience)
-{
-    struct zkl_grant grants[ROAM_PATHS];
-
-    for (int i = 0; i < v->set.count; i++)
-        grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
-    struct zkl_wait wait = begin_to_wait(r, "multi", &v->set, patience);
-    record_begin(r, patience == TRY ? "acquire try" : "acquire", &v->set);
-    int rc = zkl_multi_acquire(multi, &wait, grants);
-    record_grants(r, rc, grants, v->set.count);
-    if (!end_of_wait(r, &wait, rc, MULTI))
-        return false;
-    check_grants(r, v, grants);
-    v->units[v->count++] = (struct unit){.multi = multi};
-    for (int i = 0; i < v->set.count; i++)
-        held(r, v->set.place[i]);
-    r->tally[MEMBERS] += v->set.count;
-    return true;
-}
-
-static void refused(struct roamer *r, const struct visit *v, struct zkl_multi *multi)
-{
     begin(r, "upgrading multi", &v->set, "");
-    record_begin(r, "acquire", &v->set);
-    int rc = zkl_multi_acquire(multi, NULL, NULL);
-    record_grants(r, rc, NULL, 0);
-    end(r, rc, ZKL_EDEADLK);
+    end(r, lock(r->w, multi, &wait, &held), ZKL_EDEADLK);
     r->tally[REFUSED]++;
 }
 
-static struct zkl_multi *new_multi(struct roamer *r, const struct set *set)
+static int make_multi(struct roamer *r, const struct set *set, struct handle *multi)
 {
-    struct zkl_member members[ROAM_PATHS];
-    struct zkl_multi *multi = NULL;
+    struct handle *members[ROAM_PATHS];
 
     for (int i = 0; i < set->count; i++)
-        members[i] = zkl_member_mutex(mutex_at(r, set->place[i]));
+        members[i] = handle_at(r, set->place[i]);
     begin(r, "new multi", set, "");
-    end(r, zkl_multi_new(&multi, r->home.client, members, (size_t)set->count), 0);
-    return multi;
+    int rc = handle_of(multi, r->home.client, members, (size_t)set->count);
+    end(r, rc, 0);
+    return rc;
 }
 
 /* --- what comes next, by chance ---------------------------------------------------------------- */
@@ -434,7 +369,7 @@ static bool lock_some_before(struct roamer *r, struct visit *v, bool any)
     return true;
 }
 
-static void enter_again(struct roamer *r, struct visit *v, struct zkl_multi *multi)
+static void enter_again(struct roamer *r, struct visit *v, struct handle *multi)
 {
     if (chance(&r->chance, 10))
         lock_multi(r, v, multi, draw_patience(r));
@@ -444,7 +379,7 @@ static void enter_again(struct roamer *r, struct visit *v, struct zkl_multi *mul
 }
 
 /* Modes: F25, F26. */
-static void visit_multi(struct roamer *r, struct visit *v, struct zkl_multi *multi)
+static void visit_multi(struct roamer *r, struct visit *v, struct handle *multi)
 {
     bool before = chance(&r->chance, 30), any = chance(&r->chance, 30);
     enum patience patience = draw_patience(r);
@@ -464,14 +399,14 @@ static void visit_multi(struct roamer *r, struct visit *v, struct zkl_multi *mul
 static void one_multi(struct roamer *r)
 {
     struct visit v = {.set = draw_set(r)};
-    struct zkl_multi *multi = new_multi(r, &v.set);
+    struct handle multi;
 
-    if (!multi)
+    if (make_multi(r, &v.set, &multi) != 0)
         return;
-    visit_multi(r, &v, multi);
+    visit_multi(r, &v, &multi);
     leave(r, &v);
     begin(r, "free multi", &v.set, "");
-    end(r, zkl_multi_free(multi), 0);
+    end(r, multi.kind->free(&multi), 0);
 }
 
 /* One by one, in the order of the paths; of a read-write lock the other half too, now and then. */
@@ -498,14 +433,15 @@ static void some_permits(struct roamer *r)
     struct handle *h = r->home.permits[chance_between(&r->chance, 0, ROAM_PERMITS - 1)];
     const struct set none = {0};
     struct zkl_wait wait = begin_to_wait(r, "permits", &none, draw_patience(r));
+    struct held held;
 
-    if (!end_of_wait(r, &wait, lock(r->w, h, &wait), PERMITS))
+    if (!end_of_wait(r, &wait, lock(r->w, h, &wait, &held), PERMITS))
         return;
-    note(r->w, '+', h);
+    note(r->w, '+', h, &held);
     work(r);
-    note(r->w, '-', h);
+    note(r->w, '-', h, &held);
     begin(r, "release of permits", &none, "");
-    end(r, unlock(r->w, h), 0);
+    end(r, unlock(r->w, h, &held), 0);
 }
 
 /* A hold with a callback has not been lost: no session ends here. */
