@@ -72,12 +72,13 @@ static void add(struct granted *h, int64_t asked_ns)
 int granted_take(struct granted *h, struct player *w, struct handle *handle,
                  const struct zkl_wait *wait)
 {
-    bool outside = w->shared->broken == BREAK_LOCK && w->number == 0 && handle == w->client->mutex;
+    bool outside =
+        w->shared->broken == BREAK_LOCK && w->number == 0 && handle == handle_find("mutex");
     size_t places = handle_places(handle);
     unsigned wants = 0;
 
     /* One that does not lock has its own lock: nobody else is excluded. */
-    *h = (struct granted){.w = w, .handle = outside ? w->client->rare : handle, .as = handle};
+    *h = (struct granted){.w = w, .handle = outside ? handle_find("rare") : handle, .as = handle};
     for (size_t i = 0; i < places; i++)
         wants |= 1U << place_of(handle_place(handle, i)->paths[0]);
     int64_t asked_ns = call_begin(w);

@@ -70,18 +70,6 @@ void peer_told_lost(const struct zkl_hold_event *event)
     me.shared->tally[TOLD_LOST]++;
 }
 
-static void find_handles(void)
-{
-    me.mutex = handle_find("mutex");
-    me.lease = handle_find("lease");
-    me.read = handle_find("rwlock.read");
-    me.write = handle_find("rwlock.write");
-    me.permit = handle_find("permits");
-    me.pair = handle_find("pair");
-    me.revoked = handle_find("revoked");
-    me.rare = handle_find("rare");
-}
-
 /* --- a worker --------------------------------------------------------------------------------- */
 
 /* Until the next round. One of the workers says meanwhile what the process has in use. */
@@ -98,10 +86,8 @@ static void rest(struct player *p)
 /* SINGLE: its own handle of the semaphore's mutex. */
 void peer_play(struct worker *w, const char *single)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int seat = me.number * CHAOS_THREADS + atoi(strchr(w->name, '.') + 1);
 
-    pthread_once(&once, find_handles);
     struct player p = {.worker = w,
                        .client = &me,
                        .shared = me.shared,

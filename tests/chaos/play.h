@@ -11,8 +11,6 @@ struct client {
     int fd; /* of the journal */
     int number;
     struct process *process;
-    /* Those that "new" made, by the names of their places; a pair of permits: */
-    struct handle *mutex, *lease, *read, *write, *permit, *pair, *revoked, *rare;
 };
 
 struct player {

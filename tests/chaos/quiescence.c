@@ -12,8 +12,6 @@
 #define CLEAN_MS 30000
 #define LOOK_MS 20
 
-#define DEPTH_MAX 5
-
 /* --- everybody -------------------------------------------------------------------------------- */
 
 static int waiting_seat(const struct shared *b)
@@ -112,39 +110,15 @@ void quiescence_check_losses(struct testbed *s)
 
 /* --- what is left ----------------------------------------------------------------------------- */
 
-/* Ephemeral nodes at path and below. -1: no answer. */
-static int ephemerals(struct wire *wire, const char *path, int depth)
-{
-    struct wire_names names = {0};
-    struct wire_stat stat = {0};
-    int n = 0, rc = wire_exists(wire, path, &stat);
-
-    if (rc == WIRE_NONODE)
-        return 0;
-    if (rc != 0)
-        return -1;
-    if (stat.ephemeral_owner != 0)
-        return 1;
-    rc = depth < DEPTH_MAX ? wire_children(wire, path, &names) : WIRE_NONODE;
-    for (size_t i = 0; rc == 0 && n >= 0 && i < names.n; i++) {
-        char child[400];
-        snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
-        int below = ephemerals(wire, child, depth + 1);
-        n = below < 0 ? -1 : n + below;
-    }
-    wire_names_free(&names);
-    return rc == 0 || rc == WIRE_NONODE ? n : -1;
-}
-
 static int count_nodes(struct testbed *s)
 {
     struct wire *wire = NULL;
-    int n = -1;
+    int n = WIRE_IO;
 
     if (wire_open(&wire, zks_node_host(s->zks, 0), zks_port(s->zks, 0), 10000) != 0)
         return -1;
     if (wire_sync(wire, "/") == 0)
-        n = ephemerals(wire, "/chaos", 0);
+        n = wire_ephemerals(wire, "/chaos");
     wire_close(wire);
     return n;
 }

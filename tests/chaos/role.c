@@ -73,7 +73,7 @@ static bool play_plain(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    return visit(w, w->client->mutex, &wait, length_ms(w));
+    return visit(w, handle_find("mutex"), &wait, length_ms(w));
 }
 
 /* A deadline, or a cancel object that is set beforehand or not at all. */
@@ -87,7 +87,7 @@ static bool play_hurried(struct player *w)
         if (chance(&w->chance, 50))
             zkl_cancel_set(cancel);
     }
-    bool granted = visit(w, w->client->mutex, &wait, length_ms(w));
+    bool granted = visit(w, handle_find("mutex"), &wait, length_ms(w));
     zkl_cancel_free(cancel);
     return granted;
 }
@@ -116,7 +116,7 @@ static bool try_rare(struct player *w, const struct zkl_wait *wait)
 
     w->seat->serial++;
     stands(w, THERE, from_ns, from_ns + LINGER_NS);
-    bool granted = visit(w, w->client->rare, wait, 5);
+    bool granted = visit(w, handle_find("rare"), wait, 5);
     if (w->seat->busy > busy)
         stands(w, BUSY, from_ns, 0);
     return granted;
@@ -129,7 +129,7 @@ static bool play_try(struct player *w)
     wait.flags = ZKL_WAIT_TRY | (chance(&w->chance, 30) ? ZKL_WAIT_SYNC : 0);
     if (chance_between(&w->chance, 1, RARELY) == 1)
         return try_rare(w, &wait);
-    return visit(w, w->client->mutex, &wait, length_ms(w));
+    return visit(w, handle_find("mutex"), &wait, length_ms(w));
 }
 
 /* A writer that becomes a reader: nobody writes in between. */
@@ -137,7 +137,7 @@ static void downgrade(struct player *w, struct granted *writer)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct granted reader;
-    int rc = granted_take(&reader, w, w->client->read, &wait);
+    int rc = granted_take(&reader, w, handle_find("rwlock.read"), &wait);
 
     if (rc != 0 && rc != ZKL_ELOST)
         call_odd(w, "downgrade", rc);
@@ -161,7 +161,7 @@ static bool play_reads(struct player *w)
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    if (!take(w, &h, reads ? w->client->read : w->client->write, &wait))
+    if (!take(w, &h, handle_find(reads ? "rwlock.read" : "rwlock.write"), &wait))
         return false;
     granted_work(&h, length_ms(w));
     if (!reads && chance(&w->chance, 40))
@@ -173,7 +173,7 @@ static bool play_reads(struct player *w)
 
 static bool play_permits(struct player *w)
 {
-    struct handle *permits = chance(&w->chance, 50) ? w->client->permit : w->client->pair;
+    struct handle *permits = handle_find(chance(&w->chance, 50) ? "permits" : "pair");
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
     if (chance(&w->chance, 20))
@@ -183,8 +183,9 @@ static bool play_permits(struct player *w)
 
 static bool play_several(struct player *w)
 {
-    struct client *c = w->client;
-    struct handle *members[] = {c->mutex, chance(&w->chance, 50) ? c->read : c->write, c->permit};
+    struct handle *members[] = {
+        handle_find("mutex"), handle_find(chance(&w->chance, 50) ? "rwlock.read" : "rwlock.write"),
+        handle_find("permits")};
     int first = chance_between(&w->chance, 0, 1), count = chance_between(&w->chance, 2, 3 - first);
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct handle multi;
@@ -210,7 +211,7 @@ static bool play_leases(struct player *w)
     struct granted h;
 
     wait.lease_ms = chance_between(&w->chance, 20, 400);
-    if (!take(w, &h, w->client->lease, &wait))
+    if (!take(w, &h, handle_find("lease"), &wait))
         return false;
     granted_work(&h, chance_between(&w->chance, 10, 100));
     if (chance(&w->chance, 50)) {
@@ -261,7 +262,7 @@ static bool play_asked_to_go(struct player *w)
 
     if (chance(&w->chance, 30))
         ask_to_go(w, "/chaos/revoked");
-    if (!take(w, &h, w->client->revoked, &wait))
+    if (!take(w, &h, handle_find("revoked"), &wait))
         return false;
     do {
         granted_use(&h);

@@ -89,7 +89,7 @@ bool client_processes_close(struct testbed *s);
 
 int links_start(struct testbed *s);
 void links_stop(struct testbed *s);
-void links_fault(struct testbed *s, enum fault fault, int client);
+void links_fault(struct testbed *s, enum fault fault, int client, int64_t until_ms);
 void links_heal(struct testbed *s, int client, int node);
 
 #endif

@@ -45,7 +45,4 @@ void crowd_drop(void);
 /* The number after "NAME=" in a row. */
 int crowd_number(const char *row, const char *name, int otherwise);
 
-/* Ephemeral nodes at path and below, at any depth. */
-int count_ephemerals(const char *path);
-
 #endif

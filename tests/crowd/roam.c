@@ -572,7 +572,7 @@ static void visit(struct roamer *r, bool multi)
     check_losses(r);
 }
 
-/* LOCKS multi|singly VISITS MS SEED: for so long at least, and so often. */
+/* LOCKS multi|singly VISITS MS SEED: for MS at least, and VISITS at least. */
 void roam(struct worker *w, char **words)
 {
     struct roamer *r = roamer_of(w);

@@ -6,7 +6,7 @@
 
 #define ROAM_MUTEXES 4 /* the first locks: L0 to L3 */
 #define ROAM_PATHS 6   /* the others are read-write locks */
-#define ROAM_PERMITS 3 /* Lp1 to Lp3: handles for so many permits in one call */
+#define ROAM_PERMITS 3 /* Lp1 to Lp3: handles for 1 to 3 permits in one call */
 
 enum tally {
     MULTI,      /* multi-locks that were granted */

@@ -13,7 +13,7 @@
 /* The processes' names among the peers. */
 extern const char *const soak_peers[SOAK_PROCESSES];
 
-/* Before anybody locks, at the server of the crowd. paths: so many nodes come and go. */
+/* Before anybody locks, at the server of the crowd. paths: as many nodes come and go. */
 void gauge_begin(int paths);
 /* Take the next look, of everything except memory again and again for a while, until nothing is too much. NULL, or a
  * sentence. */

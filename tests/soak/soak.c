@@ -202,7 +202,7 @@ static void count_in(int process, const char *answered)
     }
 }
 
-/* Each does its part once, for so long at least. */
+/* Each does its part once, for ms at least. */
 static const char *work(int ms)
 {
     static long phase;
