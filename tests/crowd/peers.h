@@ -21,6 +21,15 @@
  *     j1 drop L               free the handle                  ok
  *     j1 version              the release of Curator, Kazoo    ok 5.4.0
  *
+ * Of zklock's peer alone, for soak and chaos:
+ *
+ *     s1.0 roam L multi N MS SEED    N visits, and for MS at least, to sets of L0 to L5 (roam.h), which the seed
+ *                             draws; "singly": one by one      ok COUNT... of each enum tally
+ *     s1.w calls MS           is a "roam" of this peer in one call for longer?     ok | error, and which
+ *     s1.w weigh heap         what the process has in use      ok BYTES
+ *     s1.0 leak WHAT          memory, descriptors or threads: it keeps some        ok
+ *     p1.0 play S             what chaos/play.c has, S being its handle of the semaphore's mutex: ok in the end
+ *
  * Anything unexpected is answered "error WHAT". A peer ends when its input does. An OPTION is NAME or NAME=VALUE, and
  * what a peer does not know it passes over. Of the handle: permits=N, count=N (permits that one lock takes),
  * last=single (the last member of a multi-lock is one), name=TEXT (of a named lock), names=kazoo, owner=TEXT,
