@@ -19,7 +19,7 @@
 #include "length.h"
 #include "tool/net.h"
 #include "option.h"
-#include "worker.h"
+#include "peers.h"
 
 #define EPISODE_S 60          /* of faults, and then rest */
 #define HEAP_MAX (256 * 1024) /* what the heap of a client at rest may grow by */
@@ -54,7 +54,7 @@ static const char usage_text[] =
 /* --- options ---------------------------------------------------------------------------------- */
 
 struct options {
-    long seconds, seed, client, shared;
+    long seconds, seed;
     bool trace, tls;
     enum breakage broken;
 };
@@ -92,28 +92,20 @@ static void set_option(struct options *o, int option, const char *value)
     case 'b':
         o->broken = breakage(value);
         break;
-    case 'c':
-        o->client = option_number("client", value, 0, CHAOS_PROCESSES - 1);
-        break;
-    case 'f':
-        o->shared = option_number("shared", value, 0, 1000000);
-        break;
     default:
         option_usage(option, usage_text);
     }
 }
 
-/* client and shared: what the conductor starts a client with. */
 static struct options parse(int argc, char **argv)
 {
     static const struct option options[] = {
         {"minutes", required_argument, NULL, 'm'}, {"seconds", required_argument, NULL, 's'},
         {"seed", required_argument, NULL, 'r'},    {"trace", no_argument, NULL, 't'},
         {"tls", no_argument, NULL, 'l'},           {"break", required_argument, NULL, 'b'},
-        {"client", required_argument, NULL, 'c'},  {"shared", required_argument, NULL, 'f'},
         {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
-    struct options o = {.seconds = (int)test_length(1800, 60), .seed = net_now_ms(), .client = -1};
+    struct options o = {.seconds = (int)test_length(1800, 60), .seed = net_now_ms()};
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -229,12 +221,8 @@ static void epilogue(struct chaos *c)
 static void close_all(struct chaos *c)
 {
     struct testbed *s = &c->testbed;
-    int64_t end_ms = net_now_ms() + 60000;
 
-    s->shared->phase = END;
-    while (client_processes_reap(s) > 0 && net_now_ms() < end_ms)
-        net_nap_ms(20);
-    if (client_processes_reap(s) > 0) {
+    if (!client_processes_close(s)) {
         shared_odd(s->shared, "not all processes have closed and exited");
         return;
     }
@@ -317,7 +305,7 @@ static int judge(struct chaos *c)
 {
     struct shared *b = c->testbed.shared;
     size_t n = 0;
-    struct record *records = journal_read(c->testbed.fd, &n);
+    struct record *records = records_read(c->testbed.fd, &n);
     struct verdict v = history_judge(records, n, chaos_places);
     long violations = b->odd + (long)history_violations(&v);
 
@@ -362,6 +350,8 @@ static int conduct(const struct options *o)
         run(&c);
         canary_stop(&c.canary);
     }
+    if (c.testbed.shared->failed)
+        peers_print_logs();
     testbed_stop(&c.testbed);
     return judge(&c);
 }
@@ -370,7 +360,6 @@ int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
 
-    if (o.client >= 0)
-        return client_run((int)o.shared, (int)o.client);
+    signal(SIGPIPE, SIG_IGN); /* a client that has ended */
     return conduct(&o);
 }

@@ -97,11 +97,10 @@ static void strike(struct testbed *s, enum fault fault, struct proxy *proxy)
 }
 
 /* On the link that is in use, or on all of the client. */
-void links_fault(struct testbed *s, enum fault fault, int client)
+void links_fault(struct testbed *s, enum fault fault, int client, int64_t until_ms)
 {
     bool all = chance(&s->chance, 40);
     int used = connected_to(s, client);
-    int64_t until_ms = net_now_ms() + chance_between(&s->chance, 100, 4000);
 
     for (int i = 0; i < CHAOS_NODES; i++) {
         if (!all && i != used)

@@ -7,13 +7,10 @@
 #include "tool/fourlw.h"
 #include "tool/net.h"
 #include "wire.h"
-#include "worker.h"
 
 #define GRANT_MS 90000
 #define CLEAN_MS 30000
 #define LOOK_MS 20
-
-#define DEPTH_MAX 5
 
 /* --- everybody -------------------------------------------------------------------------------- */
 
@@ -43,26 +40,6 @@ static void report_seat(const struct shared *b, int seat)
     fprintf(stderr, "\n");
 }
 
-static void report_node(struct wire *wire, const char *path, int depth)
-{
-    struct wire_names names = {0};
-    struct wire_stat stat = {0};
-    char data[100] = "";
-
-    if (wire_get(wire, path, data, sizeof data, &stat) != 0)
-        return;
-    fprintf(stderr, "  %s czxid %llx of session %llx: %s\n", path, (long long)stat.czxid,
-            (long long)stat.ephemeral_owner, data);
-    if (depth < DEPTH_MAX && wire_children(wire, path, &names) == 0) {
-        for (size_t i = 0; i < names.n; i++) {
-            char child[400];
-            snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
-            report_node(wire, child, depth + 1);
-        }
-    }
-    wire_names_free(&names);
-}
-
 /* The nodes as each server has them. All servers must have the same ones. */
 static void report_server(struct testbed *s, size_t node)
 {
@@ -71,7 +48,7 @@ static void report_server(struct testbed *s, size_t node)
     fprintf(stderr, "  server %zu%s:\n", node,
             zks_leader(s->zks) == (int)node ? ", the leader" : "");
     if (wire_open(&wire, zks_node_host(s->zks, node), zks_port(s->zks, node), 10000) == 0)
-        report_node(wire, "/chaos", 0);
+        wire_print_tree(wire, "/chaos");
     wire_close(wire);
 }
 
@@ -81,7 +58,7 @@ static void report_standstill(struct testbed *s)
     for (int i = 0; i < CHAOS_PROCESSES; i++)
         fprintf(stderr, "  process %d: pid %d, clock off by %lld s, %d threads\n", i,
                 s->client[i].pid, (long long)s->shared->process[i].clock_ns / 1000000000,
-                s->shared->process[i].threads);
+                client_process_threads(i));
     for (int i = 0; i < CHAOS_SEATS; i++)
         report_seat(s->shared, i);
     for (size_t i = 0; i < CHAOS_NODES; i++)
@@ -98,7 +75,7 @@ bool quiescence_reached(struct testbed *s)
     s->shared->phase = REST;
     while ((seat = waiting_seat(s->shared)) >= 0 && net_now_ms() < end_ms) {
         net_nap_ms(LOOK_MS);
-        client_processes_reap(s);
+        client_processes_tick(s);
     }
     if (seat >= 0) {
         shared_odd(s->shared, "seat %d (%s) is granted nothing in %d s without faults", seat,
@@ -133,39 +110,15 @@ void quiescence_check_losses(struct testbed *s)
 
 /* --- what is left ----------------------------------------------------------------------------- */
 
-/* Ephemeral nodes at path and below. -1: no answer. */
-static int ephemerals(struct wire *wire, const char *path, int depth)
-{
-    struct wire_names names = {0};
-    struct wire_stat stat = {0};
-    int n = 0, rc = wire_exists(wire, path, &stat);
-
-    if (rc == WIRE_NONODE)
-        return 0;
-    if (rc != 0)
-        return -1;
-    if (stat.ephemeral_owner != 0)
-        return 1;
-    rc = depth < DEPTH_MAX ? wire_children(wire, path, &names) : WIRE_NONODE;
-    for (size_t i = 0; rc == 0 && n >= 0 && i < names.n; i++) {
-        char child[400];
-        snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
-        int below = ephemerals(wire, child, depth + 1);
-        n = below < 0 ? -1 : n + below;
-    }
-    wire_names_free(&names);
-    return rc == 0 || rc == WIRE_NONODE ? n : -1;
-}
-
 static int count_nodes(struct testbed *s)
 {
     struct wire *wire = NULL;
-    int n = -1;
+    int n = WIRE_IO;
 
     if (wire_open(&wire, zks_node_host(s->zks, 0), zks_port(s->zks, 0), 10000) != 0)
         return -1;
     if (wire_sync(wire, "/") == 0)
-        n = ephemerals(wire, "/chaos", 0);
+        n = wire_ephemerals(wire, "/chaos");
     wire_close(wire);
     return n;
 }
@@ -188,12 +141,12 @@ static int sum(struct testbed *s, bool watches)
     return all;
 }
 
-static int more_threads(const struct testbed *s)
+static int more_threads(void)
 {
     int n = 0;
 
     for (int i = 0; i < CHAOS_PROCESSES; i++)
-        n += s->shared->process[i].threads != CHAOS_THREADS + 1 + 4; /* see zkl_client_open */
+        n += client_process_threads(i) != CHAOS_THREADS + 1 + 4; /* see zkl_client_open */
     return n;
 }
 
@@ -228,7 +181,7 @@ struct remains quiescence_remains(struct testbed *s, int clients)
         r.nodes = count_nodes(s);
         r.watches = sum(s, true);
         r.connections = sum(s, false) - clients;
-        r.threads = clients > 0 ? more_threads(s) : 0;
+        r.threads = clients > 0 ? more_threads() : 0;
     } while (!is_clean(&r) && net_now_ms() < end_ms);
     if (!is_clean(&r))
         shared_odd(s->shared,

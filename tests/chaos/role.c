@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker.h"
+#include "play.h"
 
 #include <string.h>
 
@@ -12,14 +12,6 @@
 #define RARELY 3000
 #define LINGER_NS (INT64_C(30) * 1000 * MS) /* of a node whose session has to end first */
 
-const char *role_name(int role)
-{
-    static const char *const names[ROLES] = {
-        "lock",  "lock with a deadline", "try",      "read and write", "permits", "multi-lock",
-        "lease", "semaphore's mutex",    "revocable"};
-    return names[role];
-}
-
 /* --- acquiring -------------------------------------------------------------------------------- */
 
 static bool is_expected(const struct zkl_wait *wait, int rc)
@@ -31,7 +23,7 @@ static bool is_expected(const struct zkl_wait *wait, int rc)
            ((rc == ZKL_EBUSY || rc == ZKL_EDISCONNECTED || rc == ZKL_EUNPROVED) && try);
 }
 
-static bool answered(struct worker *w, const struct zkl_wait *wait, const char *what, int rc)
+static bool answered(struct player *w, const struct zkl_wait *wait, const char *what, int rc)
 {
     if (!is_expected(wait, rc))
         call_odd(w, what, rc);
@@ -44,29 +36,17 @@ static bool answered(struct worker *w, const struct zkl_wait *wait, const char *
     return rc == 0;
 }
 
-static bool take(struct worker *w, struct granted *h, struct zkl_mutex *mutex, enum place place,
-                 enum access access, const struct zkl_wait *wait)
+static bool take(struct player *w, struct granted *h, struct handle *handle,
+                 const struct zkl_wait *wait)
 {
-    struct zkl_grant grant = ZKL_GRANT_INIT;
-
-    if (w->shared->broken == BREAK_LOCK && w->number == 0 && place == MUTEX)
-        mutex = w->client->mutex[RARE]; /* its own lock: nobody else is excluded */
-    *h = (struct granted){.w = w, .mutex = mutex};
-    int64_t asked_ns = ask_begin(w, wait, &(struct wish){place, access}, 1);
-    int rc = zkl_mutex_acquire(mutex, wait, &grant);
-    ask_end(w, rc, &grant, 1);
-    if (!answered(w, wait, "acquire", rc))
-        return false;
-    granted_add(h, place, access, asked_ns, grant.token);
-    return true;
+    return answered(w, wait, "acquire", granted_take(h, w, handle, wait));
 }
 
-static bool visit(struct worker *w, struct zkl_mutex *mutex, enum place place,
-                  const struct zkl_wait *wait, int most_ms)
+static bool visit(struct player *w, struct handle *handle, const struct zkl_wait *wait, int most_ms)
 {
     struct granted h;
 
-    if (!take(w, &h, mutex, place, ALONE, wait))
+    if (!take(w, &h, handle, wait))
         return false;
     granted_work(&h, most_ms);
     granted_leave(&h);
@@ -74,7 +54,7 @@ static bool visit(struct worker *w, struct zkl_mutex *mutex, enum place place,
 }
 
 /* Now and then a long one, so that what stops a process meets holders. */
-static int length_ms(struct worker *w)
+static int length_ms(struct player *w)
 {
     return chance(&w->chance, 20) ? chance_between(&w->chance, 50, 400) : 10;
 }
@@ -89,15 +69,15 @@ static struct zkl_wait wait_for_ms(int ms)
 
 /* --- the roles -------------------------------------------------------------------------------- */
 
-static bool play_plain(struct worker *w)
+static bool play_plain(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    return visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+    return visit(w, handle_find("mutex"), &wait, length_ms(w));
 }
 
 /* A deadline, or a cancel object that is set beforehand or not at all. */
-static bool play_hurried(struct worker *w)
+static bool play_hurried(struct player *w)
 {
     struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 1, 400));
     struct zkl_cancel *cancel = NULL;
@@ -107,14 +87,14 @@ static bool play_hurried(struct worker *w)
         if (chance(&w->chance, 50))
             zkl_cancel_set(cancel);
     }
-    bool granted = visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+    bool granted = visit(w, handle_find("mutex"), &wait, length_ms(w));
     zkl_cancel_free(cancel);
     return granted;
 }
 
 /* A node of this call may exist from from_ns on. Unless unlock says that it was removed, it may
  * exist until its session has ended for sure. */
-static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int64_t until_ns)
+static void stands(struct player *w, enum record_kind kind, int64_t from_ns, int64_t until_ns)
 {
     struct record r = {.kind = (uint8_t)kind,
                        .place = RARE,
@@ -124,48 +104,46 @@ static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int
                        .begun_ns = net_boot_ns(),
                        .until_ns = until_ns};
 
-    journal_write(w->client->fd, &r);
+    record_write(w->client->fd, &r);
 }
 
 /* Few contenders ever use this lock, so a try that gets "busy" must have met one of them. The record
  * is written before the call, in case the process is killed during it. */
-static bool try_rare(struct worker *w, const struct zkl_wait *wait)
+static bool try_rare(struct player *w, const struct zkl_wait *wait)
 {
     int64_t from_ns = net_boot_ns();
     long busy = w->shared->seat[w->number].busy;
 
     w->seat->serial++;
     stands(w, THERE, from_ns, from_ns + LINGER_NS);
-    bool granted = visit(w, w->client->mutex[RARE], RARE, wait, 5);
+    bool granted = visit(w, handle_find("rare"), wait, 5);
     if (w->seat->busy > busy)
         stands(w, BUSY, from_ns, 0);
     return granted;
 }
 
-static bool play_try(struct worker *w)
+static bool play_try(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
     wait.flags = ZKL_WAIT_TRY | (chance(&w->chance, 30) ? ZKL_WAIT_SYNC : 0);
     if (chance_between(&w->chance, 1, RARELY) == 1)
         return try_rare(w, &wait);
-    return visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+    return visit(w, handle_find("mutex"), &wait, length_ms(w));
 }
 
 /* A writer that becomes a reader: nobody writes in between. */
-static void downgrade(struct worker *w, struct granted *writer)
+static void downgrade(struct player *w, struct granted *writer)
 {
-    struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct granted reader = {.w = w, .mutex = zkl_rwlock_reader(w->client->rwlock)};
-    int64_t asked_ns = ask_begin(w, NULL, &(struct wish){RWLOCK, READING}, 1);
-    int rc = zkl_mutex_acquire(reader.mutex, NULL, &grant);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct granted reader;
+    int rc = granted_take(&reader, w, handle_find("rwlock.read"), &wait);
 
-    ask_end(w, rc, &grant, 1);
     if (rc != 0 && rc != ZKL_ELOST)
         call_odd(w, "downgrade", rc);
     if (rc == 0) {
         count_in(w, DOWNGRADED);
-        granted_add(&reader, RWLOCK, READING, asked_ns, grant.token)->below = 1;
+        granted_hold(&reader, 0)->below = 1;
         granted_use(&reader);
     }
     granted_leave(writer);
@@ -175,17 +153,15 @@ static void downgrade(struct worker *w, struct granted *writer)
     }
 }
 
-static bool play_reads(struct worker *w)
+static bool play_reads(struct player *w)
 {
     bool reads = chance(&w->chance, 60);
-    struct zkl_rwlock *rwlock = w->client->rwlock;
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct granted h;
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    if (!take(w, &h, reads ? zkl_rwlock_reader(rwlock) : zkl_rwlock_writer(rwlock), RWLOCK,
-              reads ? READING : ALONE, &wait))
+    if (!take(w, &h, handle_find(reads ? "rwlock.read" : "rwlock.write"), &wait))
         return false;
     granted_work(&h, length_ms(w));
     if (!reads && chance(&w->chance, 40))
@@ -195,80 +171,47 @@ static bool play_reads(struct worker *w)
     return true;
 }
 
-static bool play_permits(struct worker *w)
+static bool play_permits(struct player *w)
 {
-    int count = chance_between(&w->chance, 1, 2);
-    static const struct wish wishes[] = {{PERMITS, PERMIT}, {PERMITS, PERMIT}};
-    struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT};
+    struct handle *permits = handle_find(chance(&w->chance, 50) ? "permits" : "pair");
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct granted h = {.w = w};
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    int64_t asked_ns = ask_begin(w, &wait, wishes, count);
-    int rc = zkl_semaphore_acquire(w->client->semaphore, count, &wait, h.permits);
-    for (int i = 0; rc == 0 && i < count; i++)
-        grants[i].token = zkl_permit_token(h.permits[i]);
-    ask_end(w, rc, grants, count);
-    if (!answered(w, &wait, "permits", rc))
-        return false;
-    for (int i = 0; i < count; i++)
-        granted_add(&h, PERMITS, PERMIT, asked_ns, grants[i].token);
-    granted_work(&h, length_ms(w));
-    granted_leave(&h);
-    return true;
+    return visit(w, permits, &wait, length_ms(w));
 }
 
-static bool play_several(struct worker *w)
+static bool play_several(struct player *w)
 {
-    struct client *c = w->client;
-    bool reads = chance(&w->chance, 50);
-    const struct wish wishes[] = {
-        {MUTEX, ALONE}, {RWLOCK, reads ? READING : ALONE}, {PERMITS, PERMIT}};
-    struct zkl_member members[] = {
-        zkl_member_mutex(c->mutex[MUTEX]),
-        zkl_member_mutex(reads ? zkl_rwlock_reader(c->rwlock) : zkl_rwlock_writer(c->rwlock)),
-        zkl_member_semaphore(c->semaphore, 1)};
-    size_t first = (size_t)chance_between(&w->chance, 0, 1);
-    size_t count = (size_t)chance_between(&w->chance, 2, 3 - (int)first);
-    struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT};
+    struct handle *members[] = {
+        handle_find("mutex"), handle_find(chance(&w->chance, 50) ? "rwlock.read" : "rwlock.write"),
+        handle_find("permits")};
+    int first = chance_between(&w->chance, 0, 1), count = chance_between(&w->chance, 2, 3 - first);
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct granted h = {.w = w};
+    struct handle multi;
 
-    int rc = zkl_multi_new(&h.multi, c->client, members + first, count);
+    int rc = handle_of(&multi, peer_client(), members + first, (size_t)count);
     if (rc != 0) {
         call_odd(w, "new multi-lock", rc);
         return false;
     }
     if (chance(&w->chance, 30))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    int64_t asked_ns = ask_begin(w, &wait, wishes + first, (int)count);
-    rc = zkl_multi_acquire(h.multi, &wait, grants);
-    ask_end(w, rc, grants, (int)count);
-    bool granted = answered(w, &wait, "multi-lock", rc);
-    for (size_t i = 0; granted && i < count; i++) {
-        h.members[i] = i;
-        granted_add(&h, wishes[first + i].place, wishes[first + i].access, asked_ns,
-                    grants[i].token);
-    }
-    if (granted) {
-        granted_work(&h, length_ms(w));
-        granted_leave(&h);
-    }
-    rc = zkl_multi_free(h.multi);
+    bool granted = visit(w, &multi, &wait, length_ms(w));
+    rc = multi.kind->free(&multi);
     if (rc != 0)
         call_odd(w, "free multi-lock", rc);
     return granted;
 }
 
 /* Shorter or longer than the work; renewed or not. */
-static bool play_leases(struct worker *w)
+static bool play_leases(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct granted h;
 
     wait.lease_ms = chance_between(&w->chance, 20, 400);
-    if (!take(w, &h, w->client->mutex[LEASE], LEASE, ALONE, &wait))
+    if (!take(w, &h, handle_find("lease"), &wait))
         return false;
     granted_work(&h, chance_between(&w->chance, 10, 100));
     if (chance(&w->chance, 50)) {
@@ -281,11 +224,11 @@ static bool play_leases(struct worker *w)
     return true;
 }
 
-static bool play_single(struct worker *w)
+static bool play_single(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    return visit(w, w->single, SINGLE, &wait, length_ms(w));
+    return visit(w, w->single, &wait, length_ms(w));
 }
 
 static bool may_be_asked(int rc)
@@ -294,15 +237,15 @@ static bool may_be_asked(int rc)
 }
 
 /* Ask the holder to release, if there is one. */
-static void ask_to_go(struct worker *w, const char *path)
+static void ask_to_go(struct player *w, const char *path)
 {
     const struct zkl_inspection *seen = NULL;
     struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 100, 1000));
 
     call_begin(w);
-    int rc = zkl_inspect(w->client->client, path, 500, &seen);
+    int rc = zkl_inspect(peer_client(), path, 500, &seen);
     if (rc == 0 && seen->count > 0 && seen->entries[0].role == ZKL_ENTRY_ROLE_HOLDER) {
-        rc = zkl_revoke(w->client->client, seen->entries[0].node_path, &wait, 0);
+        rc = zkl_revoke(peer_client(), seen->entries[0].node_path, &wait, 0);
         count_in(w, ASKED);
     }
     call_end(w);
@@ -311,7 +254,7 @@ static void ask_to_go(struct worker *w, const char *path)
     zkl_inspection_free(seen);
 }
 
-static bool play_asked_to_go(struct worker *w)
+static bool play_asked_to_go(struct player *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     int64_t end_ms = net_now_ms() + chance_between(&w->chance, 20, 1500);
@@ -319,19 +262,19 @@ static bool play_asked_to_go(struct worker *w)
 
     if (chance(&w->chance, 30))
         ask_to_go(w, "/chaos/revoked");
-    if (!take(w, &h, w->client->mutex[REVOKED], REVOKED, ALONE, &wait))
+    if (!take(w, &h, handle_find("revoked"), &wait))
         return false;
     do {
         granted_use(&h);
         net_nap_ms(2);
-    } while (net_now_ms() < end_ms && zkl_mutex_revoke_requested(h.mutex) == 0);
+    } while (net_now_ms() < end_ms && zkl_mutex_revoke_requested(h.handle->mutex) == 0);
     granted_leave(&h);
     return true;
 }
 
-bool role_play(struct worker *w)
+bool role_play(struct player *w)
 {
-    static bool (*const plays[ROLES])(struct worker *) = {
+    static bool (*const plays[ROLES])(struct player *) = {
         play_plain,   play_hurried, play_try,    play_reads,      play_permits,
         play_several, play_leases,  play_single, play_asked_to_go};
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,26 @@ const struct history_place chaos_places[PLACES] = {
 const char *place_name(int place)
 {
     return chaos_places[place].name;
+}
+
+int place_of(const char *path)
+{
+    const char *at = path + strlen("/chaos/");
+
+    for (int i = 0; i < PLACES; i++) {
+        if (strlen(place_name(i)) == strcspn(at, "/") &&
+            strncmp(at, place_name(i), strcspn(at, "/")) == 0)
+            return i;
+    }
+    return RARE;
+}
+
+const char *role_name(int role)
+{
+    static const char *const names[ROLES] = {
+        "lock",  "lock with a deadline", "try",      "read and write", "permits", "multi-lock",
+        "lease", "semaphore's mutex",    "revocable"};
+    return names[role];
 }
 
 struct shared *shared_map(int fd)
@@ -58,13 +79,13 @@ void shared_odd(struct shared *b, const char *format, ...)
 
 /* --- the journal ------------------------------------------------------------------------------ */
 
-void journal_write(int fd, const struct record *record)
+void record_write(int fd, const struct record *record)
 {
     if (write(fd, record, sizeof *record) != sizeof *record)
         abort();
 }
 
-struct record *journal_read(int fd, size_t *n)
+struct record *records_read(int fd, size_t *n)
 {
     struct stat st;
     struct record *records;
@@ -92,7 +113,7 @@ void seat_bury(struct seat *seat, int fd)
         r->code = NEVER_UNLOCKED;
         if (r->left_ns != 0 && r->left_ns < r->until_ns)
             r->until_ns = r->left_ns;
-        journal_write(fd, r);
+        record_write(fd, r);
         seat->open[i] = false;
     }
     seat->call_since_ms = 0;

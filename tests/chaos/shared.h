@@ -13,6 +13,8 @@
 enum place { MUTEX, LEASE, RWLOCK, PERMITS, SINGLE, REVOKED, RARE, PLACES };
 extern const struct history_place chaos_places[PLACES];
 const char *place_name(int place);
+/* Of "/chaos/PLACE" or of a node there. */
+int place_of(const char *path);
 
 #define PERMITS_MAX 3 /* of the semaphore */
 
@@ -41,6 +43,22 @@ enum tally {
     TALLIES
 };
 
+/* What a worker does all its life. */
+enum role {
+    PLAIN,
+    HURRIED,
+    TRIES,
+    READS,
+    PERMIT_USER,
+    SEVERAL,
+    LEASES,
+    ONE_PERMIT,
+    ASKED_TO_GO,
+    ROLES
+};
+
+const char *role_name(int role);
+
 /* RUN: lock. REST: one more grant each, without faults, and then nothing. END: close and exit. */
 enum phase { RUN, REST, END };
 
@@ -62,7 +80,6 @@ struct seat {
 
 struct process {
     atomic_int told[PLACES], owed[PLACES]; /* losses, by callbacks and by unlock; of this life */
-    atomic_int threads;                    /* of the process, at rest */
     atomic_llong heap;                     /* bytes in use, at rest */
     atomic_llong clock_ns;                 /* what its wall clock is off by */
     char servers[128];
@@ -91,9 +108,9 @@ void shared_odd(struct shared *b, const char *format, ...) __attribute__((format
 
 /* --- the journal: records at the end of the same file ------------------------------------------- */
 
-void journal_write(int fd, const struct record *record);
+void record_write(int fd, const struct record *record);
 /* All records, to be freed. */
-struct record *journal_read(int fd, size_t *n);
+struct record *records_read(int fd, size_t *n);
 
 /* What a killed process had open is as its windows said. */
 void seat_bury(struct seat *seat, int fd);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <zklock/wait.h>
+
 #include "calls.h"
 #include "chance.h"
 #include "tool/fourlw.h"
@@ -17,14 +19,38 @@
 #define LATE_SESSION_MS 60000 /* its links outlast what is held back */
 #define CALM_MS 3500          /* before a server is struck */
 
+static bool server_fault(struct testbed *s, enum fault fault, int64_t until_ms);
+static bool client_fault(struct testbed *s, enum fault fault, int64_t until_ms);
+static bool link_fault(struct testbed *s, enum fault fault, int64_t until_ms);
+static bool cut_fault(struct testbed *s, enum fault fault, int64_t until_ms);
+static bool step_clock(struct testbed *s, enum fault fault, int64_t until_ms);
+
+static const struct {
+    const char *name;
+    int often; /* of 110 */
+    /* Whom it strikes, by chance; false: it would be too much just now. */
+    bool (*strike)(struct testbed *s, enum fault fault, int64_t until_ms);
+    int least_ms, most_ms; /* how long; a client stands still by its session */
+} faults[FAULTS] = {
+    [SERVER_KILL] = {"server killed", 18, server_fault, 100, 2500},
+    [SERVER_PAUSE] = {"server paused", 13, server_fault, 200, 4000},
+    [SERVER_WIPE] = {"server's data wiped", 4, server_fault, 100, 2500},
+    [CLIENT_KILL] = {"client killed", 14, client_fault, 50, 2000},
+    [CLIENT_PAUSE] = {"client paused", 18, client_fault, 0, 0},
+    [LINK_CUT] = {"link cut", 4, link_fault, 100, 4000},
+    [LINK_HOLE] = {"link with a hole", 6, link_fault, 100, 4000},
+    [LINK_DELAY] = {"link delayed", 3, link_fault, 100, 4000},
+    [LINK_LOSE_ANSWER] = {"answer lost", 6, link_fault, 100, 4000},
+    [LINK_LOSE_REQUEST] = {"request lost", 3, link_fault, 100, 4000},
+    [LINK_HALF_OPEN] = {"link half open", 3, link_fault, 100, 4000},
+    [LINK_TRICKLE] = {"link trickling", 3, link_fault, 100, 4000},
+    [NODE_CUT] = {"servers cut apart", 10, cut_fault, 500, 5000},
+    [CLOCK_STEP] = {"clock stepped", 5, step_clock, 0, 0},
+};
+
 const char *fault_name(int fault)
 {
-    static const char *const names[FAULTS] = {
-        "server killed",     "server paused", "server's data wiped", "client killed",
-        "client paused",     "link cut",      "link with a hole",    "link delayed",
-        "answer lost",       "request lost",  "link half open",      "link trickling",
-        "servers cut apart", "clock stepped"};
-    return names[fault];
+    return faults[fault].name;
 }
 
 static void say(struct testbed *s, enum fault fault, const char *format, ...)
@@ -138,7 +164,7 @@ static int draw_node(struct testbed *s, enum fault fault, int leader)
     return s->node[any].condition == RUNNING ? any : -1;
 }
 
-static void kill_node(struct testbed *s, int node, bool wipe)
+static void kill_node(struct testbed *s, int node, bool wipe, int64_t until_ms)
 {
     struct body *body = &s->node[node];
 
@@ -146,15 +172,15 @@ static void kill_node(struct testbed *s, int node, bool wipe)
         (wipe && zks_wipe_node(s->zks, (size_t)node) != 0))
         shared_odd(s->shared, "server %d was not killed", node);
     body->condition = DEAD;
-    body->until_ms = until(s, 100, 2500);
+    body->until_ms = until_ms;
 }
 
-static void pause_node(struct testbed *s, int node)
+static void pause_node(struct testbed *s, int node, int64_t until_ms)
 {
     if (zks_pause_node(s->zks, (size_t)node) != 0)
         shared_odd(s->shared, "server %d was not stopped", node);
     s->node[node].condition = STOPPED;
-    s->node[node].until_ms = until(s, 200, 4000);
+    s->node[node].until_ms = until_ms;
 }
 
 static void start_node(struct testbed *s, int node)
@@ -209,27 +235,27 @@ static void cut(struct testbed *s, int node, bool apart)
 }
 
 /* Two that do not hear each other, or one that is alone. */
-static bool cut_fault(struct testbed *s)
+static bool cut_fault(struct testbed *s, enum fault fault, int64_t until_ms)
 {
     int node = chance_between(&s->chance, 0, CHAOS_NODES - 1);
     int before = (node + CHAOS_NODES - 1) % CHAOS_NODES;
     bool alone = chance(&s->chance, 60);
 
-    if (s->nets.nodes == 0 || !may_strike(s, NODE_CUT))
+    if (s->nets.nodes == 0 || !may_strike(s, fault))
         return false;
-    s->cut_until_ms[node] = until(s, 500, 5000);
+    s->cut_until_ms[node] = until_ms;
     cut(s, node, true);
     if (alone) {
-        s->cut_until_ms[before] = s->cut_until_ms[node];
+        s->cut_until_ms[before] = until_ms;
         cut(s, before, true);
     }
-    say(s, NODE_CUT, "%d from %s", node, alone ? "both others" : "the next one");
+    say(s, fault, "%d from %s", node, alone ? "both others" : "the next one");
     return true;
 }
 
 /* --- faults ----------------------------------------------------------------------------------- */
 
-static bool server_fault(struct testbed *s, enum fault fault)
+static bool server_fault(struct testbed *s, enum fault fault, int64_t until_ms)
 {
     int leader = zks_leader(s->zks), node = draw_node(s, fault, leader);
 
@@ -237,9 +263,9 @@ static bool server_fault(struct testbed *s, enum fault fault)
         return false;
     say(s, fault, "%d%s", node, node == leader ? ", the leader" : "");
     if (fault == SERVER_PAUSE)
-        pause_node(s, node);
+        pause_node(s, node, until_ms);
     else
-        kill_node(s, node, fault == SERVER_WIPE);
+        kill_node(s, node, fault == SERVER_WIPE, until_ms);
     return true;
 }
 
@@ -269,7 +295,7 @@ static int draw_client(struct testbed *s, int first)
     return client;
 }
 
-static bool client_fault(struct testbed *s, enum fault fault)
+static bool client_fault(struct testbed *s, enum fault fault, int64_t until_ms)
 {
     int client = draw_client(s, fault == CLIENT_KILL ? CHAOS_LASTING : 0);
     struct body *body = &s->client[client];
@@ -278,7 +304,7 @@ static bool client_fault(struct testbed *s, enum fault fault)
     if (body->condition != RUNNING)
         return false;
     if (fault == CLIENT_KILL) {
-        body->until_ms = until(s, 50, 2000);
+        body->until_ms = until_ms;
         client_process_kill(s, client);
     } else { /* past its session, or not */
         bool past = s->shared->broken != BREAK_NOTHING || chance(&s->chance, 75);
@@ -291,61 +317,50 @@ static bool client_fault(struct testbed *s, enum fault fault)
 }
 
 /* A second or a year, to and fro. */
-static void step_clock(struct testbed *s)
+static bool step_clock(struct testbed *s, enum fault fault, int64_t until_ms)
 {
     static const long long seconds[] = {0, 1, -1, 60, -3600, 86400, -31536000};
     int client = chance_between(&s->chance, 0, CHAOS_PROCESSES - 1);
     long long by = seconds[chance_between(&s->chance, 0, 6)];
 
+    (void)until_ms;
     s->shared->process[client].clock_ns = by * 1000000000;
-    say(s, CLOCK_STEP, "%d: %lld s", client, by);
+    say(s, fault, "%d: %lld s", client, by);
+    return true;
+}
+
+static bool link_fault(struct testbed *s, enum fault fault, int64_t until_ms)
+{
+    int client = chance_between(&s->chance, 0, CHAOS_PROCESSES - 1);
+
+    say(s, fault, "of client %d", client);
+    links_fault(s, fault, client, until_ms);
+    return true;
 }
 
 static enum fault draw_fault(struct testbed *s)
 {
-    static const int often[FAULTS] = {
-        [SERVER_KILL] = 18,     [SERVER_PAUSE] = 13,     [SERVER_WIPE] = 4,    [CLIENT_KILL] = 14,
-        [CLIENT_PAUSE] = 18,    [LINK_CUT] = 4,          [LINK_HOLE] = 6,      [LINK_DELAY] = 3,
-        [LINK_LOSE_ANSWER] = 6, [LINK_LOSE_REQUEST] = 3, [LINK_HALF_OPEN] = 3, [NODE_CUT] = 10,
-        [LINK_TRICKLE] = 3,     [CLOCK_STEP] = 5};
-    int all = 0, drawn;
+    int all = 0, fault = 0;
 
     if (s->shared->broken != BREAK_NOTHING) /* what shows it best */
         return CLIENT_PAUSE;
     for (int i = 0; i < FAULTS; i++)
-        all += often[i];
-    drawn = chance_between(&s->chance, 1, all);
-    for (int i = 0; i < FAULTS; i++) {
-        drawn -= often[i];
-        if (drawn <= 0)
-            return (enum fault)i;
-    }
-    return CLOCK_STEP;
-}
-
-static bool strike(struct testbed *s, enum fault fault)
-{
-    if (fault <= SERVER_WIPE)
-        return server_fault(s, fault);
-    if (fault <= CLIENT_PAUSE)
-        return client_fault(s, fault);
-    if (fault == NODE_CUT)
-        return cut_fault(s);
-    if (fault == CLOCK_STEP) {
-        step_clock(s);
-        return true;
-    }
-    int client = chance_between(&s->chance, 0, CHAOS_PROCESSES - 1);
-    say(s, fault, "of client %d", client);
-    links_fault(s, fault, client);
-    return true;
+        all += faults[i].often;
+    for (int drawn = chance_between(&s->chance, 1, all); drawn > faults[fault].often; fault++)
+        drawn -= faults[fault].often;
+    return (enum fault)fault;
 }
 
 /* What would be too much just now is left out. */
 void testbed_fault(struct testbed *s)
 {
-    for (int i = 0; i < DRAWS_MAX && !strike(s, draw_fault(s)); i++)
-        continue;
+    bool struck = false;
+
+    for (int i = 0; i < DRAWS_MAX && !struck; i++) {
+        enum fault fault = draw_fault(s);
+        struck =
+            faults[fault].strike(s, fault, until(s, faults[fault].least_ms, faults[fault].most_ms));
+    }
 }
 
 /* --- the end of faults ------------------------------------------------------------------------ */
@@ -374,7 +389,7 @@ static void end_due(struct testbed *s, int64_t now_ms)
 
 void testbed_tick(struct testbed *s)
 {
-    client_processes_reap(s);
+    client_processes_tick(s);
     end_due(s, net_now_ms());
 }
 
@@ -395,22 +410,22 @@ int testbed_wipe_all(struct testbed *s)
     int64_t longest_ms = 0;
 
     for (int i = 0; i < CHAOS_NODES; i++)
-        kill_node(s, i, false);
+        kill_node(s, i, false, 0);
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         if (s->shared->process[i].session_ms > longest_ms)
             longest_ms = s->shared->process[i].session_ms;
     }
     for (int64_t end_ms = net_now_ms() + longest_ms; net_now_ms() < end_ms;
-         client_processes_reap(s))
+         client_processes_tick(s))
         net_nap_ms(20);
     s->shared->era++;
-    int64_t from_ns = net_boot_ns();
+    int64_t from_ns = zkl_now_ns();
     for (int i = 0; i < PLACES; i++)
         s->shared->newest[i] = 0;
     for (int i = 0; i < CHAOS_NODES; i++) {
         if (zks_wipe_node(s->zks, (size_t)i) != 0)
             return -1;
     }
-    calls_write_wipe(from_ns, net_boot_ns());
+    calls_write_wipe(from_ns, zkl_now_ns());
     return testbed_heal(s);
 }

@@ -38,6 +38,7 @@ struct body {
     enum condition condition;
     int64_t until_ms; /* of STOPPED and DEAD */
     pid_t pid;        /* of a client */
+    int made;         /* its handles; one more: its workers play */
 };
 
 struct testbed {
@@ -76,16 +77,19 @@ int testbed_wipe_all(struct testbed *s);
 
 void client_process_start(struct testbed *s, int client);
 void client_process_kill(struct testbed *s, int client);
+int client_process_threads(int client);
 void client_process_pause(struct testbed *s, int client);
 void client_process_resume(struct testbed *s, int client);
-/* Report each client that has ended by itself. Returns how many run. */
-int client_processes_reap(struct testbed *s);
+/* Often: each goes on with what it has to make at first; one that has ended by itself is reported. */
+void client_processes_tick(struct testbed *s);
+/* All come to an end, and end well: else false. */
+bool client_processes_close(struct testbed *s);
 
 /* --- links (links.c) ---------------------------------------------------------------------------- */
 
 int links_start(struct testbed *s);
 void links_stop(struct testbed *s);
-void links_fault(struct testbed *s, enum fault fault, int client);
+void links_fault(struct testbed *s, enum fault fault, int client, int64_t until_ms);
 void links_heal(struct testbed *s, int client, int node);
 
 #endif

@@ -16,6 +16,7 @@
 struct zks *crowd_server;
 struct wire *raw;
 struct journal journal;
+void (*crowd_each_second)(void);
 
 /* --- the program ------------------------------------------------------------------------------ */
 
@@ -180,30 +181,10 @@ const char *crowd_judge(void)
         }
         if (net_now_ms() > ping_ms) {
             crowd_keep_raw();
+            if (crowd_each_second != NULL)
+                crowd_each_second();
             ping_ms = net_now_ms() + PING_MS;
         }
     }
     return journal_read(&journal) ? peers_fault() : journal.fault;
-}
-
-/* --- what is there ---------------------------------------------------------------------------- */
-
-int count_ephemerals(const char *path)
-{
-    struct wire_names names;
-    struct wire_stat stat;
-    int n = 0, rc = wire_exists(raw, path, &stat);
-
-    if (rc == 0)
-        rc = wire_children(raw, path, &names);
-    if (rc == WIRE_NONODE)
-        return 0;
-    check_ok(rc);
-    for (size_t i = 0; i < names.n; i++) {
-        char child[300];
-        snprintf(child, sizeof child, "%s/%s", path[1] == '\0' ? "" : path, names.name[i]);
-        n += count_ephemerals(child);
-    }
-    wire_names_free(&names);
-    return n + (stat.ephemeral_owner != 0);
 }

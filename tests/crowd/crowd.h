@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers at the same paths of one private server, and the journal that judges them. For the suites interop and fleet. */
+/* Peers at the same paths of one private server, and the journal that judges them. For the suites interop, fleet
+ * and soak. */
 #ifndef ZKCROWD_CROWD_H
 #define ZKCROWD_CROWD_H
 
@@ -37,12 +38,11 @@ void crowd_go(long rounds);
 /* Read the journal until all workers have answered: NULL, or the first rule that was broken, a worker's error, or that
  * nobody came in for long. */
 const char *crowd_judge(void);
+/* If not NULL, called once a second meanwhile. */
+extern void (*crowd_each_second)(void);
 /* Free the handles. */
 void crowd_drop(void);
 /* The number after "NAME=" in a row. */
 int crowd_number(const char *row, const char *name, int otherwise);
-
-/* Ephemeral nodes at path and below, at any depth. */
-int count_ephemerals(const char *path);
 
 #endif

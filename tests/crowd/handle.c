@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handle.h"
+#include "peer.h"
 #include "lock_options.h"
 
 #include <pthread.h>
@@ -76,6 +77,9 @@ static void count_requests(const struct zkl_hold_event *event, void *arg)
     struct handle *h = arg;
 
     h->asked += event->state == ZKL_HOLD_REVOKE_REQUESTED;
+    h->lost += event->state == ZKL_HOLD_LOST;
+    if (event->state == ZKL_HOLD_LOST && peer_told_lost != NULL)
+        peer_told_lost(event);
 }
 
 /* Sets the callback that counts requests to release. */
@@ -103,14 +107,12 @@ static int mutex_make(struct handle *h, struct zkl_client *client, const char *c
 
 static int mutex_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
 {
-    (void)held;
-    return zkl_mutex_acquire(h->mutex, wait, NULL);
+    return zkl_mutex_acquire(h->mutex, wait, &held->grants[0]);
 }
 
 static int mutex_unlock(struct handle *h, struct held *held)
 {
-    (void)held;
-    return zkl_mutex_unlock(h->mutex);
+    return held->codes[0] = zkl_mutex_unlock(h->mutex);
 }
 
 static int mutex_free(struct handle *h)
@@ -168,7 +170,13 @@ static int semaphore_make(struct handle *h, struct zkl_client *client, const cha
 
 static int semaphore_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
 {
-    return zkl_semaphore_acquire(h->semaphore, h->count, wait, held->permits);
+    int rc = zkl_semaphore_acquire(h->semaphore, h->count, wait, held->permits);
+
+    for (int i = 0; rc == 0 && i < h->count; i++) {
+        held->grants[i].token = zkl_permit_token(held->permits[i]);
+        held->grants[i].hold_count = 1;
+    }
+    return rc;
 }
 
 static int semaphore_unlock(struct handle *h, struct held *held)
@@ -176,8 +184,8 @@ static int semaphore_unlock(struct handle *h, struct held *held)
     int rc = 0;
 
     for (int i = 0; i < h->count; i++) {
-        int each = zkl_permit_release(held->permits[i]);
-        rc = rc == 0 ? each : rc;
+        held->codes[i] = zkl_permit_release(held->permits[i]);
+        rc = rc == 0 ? held->codes[i] : rc;
     }
     return rc;
 }
@@ -193,60 +201,88 @@ static int single_make(struct handle *h, struct zkl_client *client, const char *
     struct zkl_lock_options o = lock_options_of(&all);
 
     h->access = 'x';
-    return zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], &o);
+    int rc = zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], &o);
+    return rc == 0 ? listen_to(h, options) : rc;
 }
 
-/* --- multi-lock of mutexes -------------------------------------------------------------------- */
+/* --- multi-lock --------------------------------------------------------------------------------- */
 
 static int free_members(struct handle *h)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < h->paths_count; i++)
-        rc = rc == 0 ? zkl_mutex_free(h->members[i]) : rc;
+    for (size_t i = 0; h->owns_members && i < h->members_count; i++) {
+        rc = rc == 0 ? h->members[i]->kind->free(h->members[i]) : rc;
+        free(h->members[i]);
+    }
     return rc;
 }
+
+static const struct handle_kind *kind_named(const char *name);
 
 /* The mutex at one of the paths; the last one can be made of a semaphore: "last=single". */
 static int make_member(struct handle *h, size_t i, struct zkl_client *client,
                        const char *const *options)
 {
-    struct zkl_mutex_options o = lock_options(options);
-    struct zkl_lock_options of_all = lock_options_of(&o);
+    bool single = i == h->paths_count - 1 && is(option(options, "last"), "single");
+    struct handle *member = calloc(1, sizeof *member);
 
-    if (i == h->paths_count - 1 && is(option(options, "last"), "single"))
-        return zkl_semaphore_mutex_new(&h->members[i], client, h->paths[i], &of_all);
-    return zkl_mutex_new(&h->members[i], client, h->paths[i], &o);
+    if (member == NULL)
+        return ZKL_ENOMEM;
+    member->kind = kind_named(single ? "single" : "mutex");
+    member->paths_count = 1;
+    member->count = 1;
+    memcpy(member->lock_name, h->lock_name, sizeof member->lock_name);
+    memcpy(member->paths[0], h->paths[i], sizeof member->paths[0]);
+    int rc = member->kind->make(member, client, options);
+    if (rc == 0)
+        h->members[h->members_count++] = member;
+    else
+        free(member);
+    return rc;
+}
+
+int handle_of(struct handle *multi, struct zkl_client *client, struct handle *const *members,
+              size_t n)
+{
+    struct zkl_member each[HANDLE_PATHS_MAX];
+
+    *multi = (struct handle){.kind = kind_named("multi"), .members_count = n};
+    for (size_t i = 0; i < n; i++) {
+        multi->members[i] = members[i];
+        each[i] = members[i]->semaphore != NULL ? zkl_member_semaphore(members[i]->semaphore, 1)
+                                                : zkl_member_mutex(members[i]->mutex);
+    }
+    return zkl_multi_new(&multi->multi, client, each, n);
 }
 
 /* The last path is named first, because the order of the names must not matter. */
 static int multi_make(struct handle *h, struct zkl_client *client, const char *const *options)
 {
-    struct zkl_member members[HANDLE_PATHS_MAX];
+    struct handle whole;
     int rc = 0;
 
     h->access = 'x';
-    for (size_t i = 0; rc == 0 && i < h->paths_count; i++) {
+    h->owns_members = true;
+    for (size_t i = h->paths_count; rc == 0 && i-- > 0;)
         rc = make_member(h, i, client, options);
-        members[h->paths_count - 1 - i] = zkl_member_mutex(h->members[i]);
-    }
     if (rc == 0)
-        rc = zkl_multi_new(&h->multi, client, members, h->paths_count);
-    if (rc != 0)
+        rc = handle_of(&whole, client, h->members, h->members_count);
+    if (rc == 0)
+        h->multi = whole.multi;
+    else
         free_members(h);
     return rc;
 }
 
 static int multi_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
 {
-    (void)held;
-    return zkl_multi_acquire(h->multi, wait, NULL);
+    return zkl_multi_acquire(h->multi, wait, held->grants);
 }
 
 static int multi_unlock(struct handle *h, struct held *held)
 {
-    (void)held;
-    return zkl_multi_unlock(h->multi, NULL);
+    return zkl_multi_unlock(h->multi, held->codes);
 }
 
 static int multi_free(struct handle *h)
@@ -267,13 +303,16 @@ static int none_make(struct handle *h, struct zkl_client *client, const char *co
 
 static int none_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
 {
-    (void)h, (void)wait, (void)held;
+    (void)wait;
+    for (size_t i = 0; i < h->paths_count; i++)
+        held->grants[i].hold_count = 1;
     return 0;
 }
 
 static int none_unlock(struct handle *h, struct held *held)
 {
-    (void)h, (void)held;
+    (void)h;
+    memset(held->codes, 0, sizeof held->codes);
     return 0;
 }
 
@@ -297,19 +336,37 @@ static const struct handle_kind kinds[] = {
 
 /* --- what is held ----------------------------------------------------------------------------- */
 
-/* The last path is named first: see multi_make. */
-static size_t member(const struct handle *h, size_t n)
+int handle_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
 {
-    return h->paths_count - 1 - n;
+    *held = (struct held){.codes = {0}};
+    for (size_t i = 0; i < HANDLE_PATHS_MAX; i++)
+        held->grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
+    return h->kind->lock(h, wait, held);
 }
 
-uint64_t handle_token(const struct handle *h, const struct held *held, size_t n)
+size_t handle_places(const struct handle *h)
 {
+    return h->multi != NULL ? h->members_count : h->paths_count * (size_t)h->count;
+}
+
+const struct handle *handle_place(const struct handle *h, size_t n)
+{
+    return h->multi != NULL ? h->members[n] : h;
+}
+
+int64_t handle_window_ms(const struct handle *h, const struct held *held)
+{
+    int64_t least = INT64_MAX;
+
+    for (int i = 0; h->semaphore != NULL && i < h->count; i++) {
+        int64_t one = zkl_permit_window_ms(held->permits[i]);
+        least = one < least ? one : least;
+    }
     if (h->semaphore != NULL)
-        return zkl_permit_token(held->permits[n]);
+        return least;
     if (h->multi != NULL)
-        return zkl_multi_token(h->multi, member(h, n));
-    return h->mutex != NULL ? zkl_mutex_token(h->mutex) : 0;
+        return zkl_multi_window_ms(h->multi);
+    return h->mutex != NULL ? zkl_mutex_window_ms(h->mutex) : 0;
 }
 
 int handle_node(const struct handle *h, const struct held *held, size_t n, char *node, size_t size)
@@ -317,7 +374,7 @@ int handle_node(const struct handle *h, const struct held *held, size_t n, char 
     if (h->semaphore != NULL)
         return zkl_permit_node_path(held->permits[n], node, size);
     if (h->multi != NULL)
-        return zkl_multi_node_path(h->multi, member(h, n), node, size);
+        return zkl_multi_node_path(h->multi, n, node, size);
     return h->mutex != NULL ? zkl_mutex_node_path(h->mutex, node, size) : 0;
 }
 

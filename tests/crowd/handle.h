@@ -10,8 +10,8 @@
 
 #include <zklock/zklock.h>
 
-#define HANDLE_PATHS_MAX 4
-#define HANDLES_MAX 32
+#define HANDLE_PATHS_MAX 6
+#define HANDLES_MAX 48
 #define HANDLE_PERMITS_MAX 4
 
 /* How "run" locks with a handle. */
@@ -36,15 +36,20 @@ struct handle {
     int count;   /* permits that one lock takes; 1 of other kinds */
     int permits; /* of a semaphore: how many there are */
     struct zkl_multi *multi;
-    struct zkl_mutex *members[HANDLE_PATHS_MAX];
-    bool shares_node; /* a reader's: see zkl_rwlock_retain_readers */
+    struct handle *members[HANDLE_PATHS_MAX];
+    size_t members_count;
+    bool owns_members; /* they were made with it */
+    bool shares_node;  /* a reader's: see zkl_rwlock_retain_readers */
     bool has_callback;
     atomic_int asked; /* how often the callback heard a request to release */
+    atomic_int lost;  /* and of a loss */
 };
 
-/* What a lock of a semaphore gave, for its unlock. */
+/* What a lock gave, and what its unlock said: of each place, or permit. */
 struct held {
+    struct zkl_grant grants[HANDLE_PATHS_MAX];
     struct zkl_permit *permits[HANDLE_PERMITS_MAX];
+    int codes[HANDLE_PATHS_MAX];
 };
 
 /* One for each kind of lock. */
@@ -56,9 +61,13 @@ struct handle_kind {
     int (*free)(struct handle *handle);
 };
 
-/* Of the nth place or permit that a lock gave. */
-uint64_t handle_token(const struct handle *handle, const struct held *held, size_t n);
-/* Its length, 0: there is none. */
+int handle_lock(struct handle *handle, const struct zkl_wait *wait, struct held *held);
+/* How many places or permits a lock gives, and the handle of the nth: of a multi-lock a member. */
+size_t handle_places(const struct handle *handle);
+const struct handle *handle_place(const struct handle *handle, size_t n);
+/* The least of all. */
+int64_t handle_window_ms(const struct handle *handle, const struct held *held);
+/* The length of the nth one's node, 0: there is none. */
 int handle_node(const struct handle *handle, const struct held *held, size_t n, char *node,
                 size_t size);
 
@@ -66,6 +75,9 @@ int handle_node(const struct handle *handle, const struct held *held, size_t n, 
  * that is not there. */
 int handle_new(struct zkl_client *client, const char *name, const char *kind, const char *paths,
                const char *const *options);
+/* A multi-lock of handles for one place each; without a name, and to be freed by its kind. */
+int handle_of(struct handle *multi, struct zkl_client *client, struct handle *const *members,
+              size_t n);
 /* NULL: there is none. */
 struct handle *handle_find(const char *name);
 /* Free it; of a rwlock both halves. */

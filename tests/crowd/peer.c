@@ -2,10 +2,10 @@
 /* The zklock peer. peers.h has its commands and answers. Suite fleet compiles this source and handle.c a second
  * time, with the headers and objects of an old library: so they use nothing newer than what that one has, except
  * names in fleet/old_names.h. */
-#include "handle.h"
+#include "peer.h"
 
 #include <fcntl.h>
-#include <pthread.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,35 +14,27 @@
 
 #include <zklock/inspect.h>
 
-#include "calls.h"
+#include "roam.h"
 
 #define SESSION_MS 30000
+#define CLOSE_MS 30000
 #define RUN_MS 120000
 #define LATE_LEASE_MS 1000
 #define LATE_EACH 50 /* rounds */
 #define INSPECT_MS 10000
 #define NAP_NS 100000
 #define PERMIT_NAP_NS 2000000 /* so that permits are out at the same time */
+#define LEAK (64 << 10)
 #define WORDS_MAX 12
 #define WORKERS_MAX 24
 #define PLACE_SIZE 120
 #define NODE_SIZE 1300
-#define LINE_MAX_ 512
 
-struct worker {
-    char name[8];
-    pthread_t thread;
-    pthread_mutex_t mu;
-    pthread_cond_t cond;
-    char order[LINE_MAX_]; /* under mu; "": none */
-    unsigned long random;
-    struct held held; /* what its last lock gave */
-};
-
+static const char *servers, *credential;
 static struct zkl_client *client;
 static int journal;
 
-static void answer(const struct worker *w, const char *text, const char *more)
+void answer(const struct worker *w, const char *text, const char *more)
 {
     printf("%s %s%s%s\n", w->name, text, *more ? " " : "", more);
 }
@@ -60,25 +52,21 @@ static void answer_code(const struct worker *w, int rc)
 
 /* --- the record of calls, for tests/linear: all languages write it by CLOCK_MONOTONIC ---------- */
 
-static size_t places_of(const struct handle *h)
-{
-    return h->paths_count * (size_t)h->count;
-}
-
-static void write_places(struct calls_line *line, const struct handle *h)
+static void record_place(struct calls_line *line, const struct handle *h, size_t n)
 {
     char half[20] = "alone";
 
+    h = handle_place(h, n);
     if (h->access == 'p')
         snprintf(half, sizeof half, "permit%d", h->permits);
     else if (h->access == 'r')
         snprintf(half, sizeof half, "%s", h->shares_node ? "cached" : "read");
     else if (h->access == 's')
         snprintf(half, sizeof half, "shared");
-    for (size_t i = 0; i < places_of(h); i++)
-        calls_add(line, " %s=%s%s%s", half, h->paths[i % h->paths_count], *h->lock_name ? "#" : "",
-                  h->lock_name);
-    calls_write(line);
+    else if (strcmp(h->kind->name, "single") == 0)
+        snprintf(half, sizeof half, "once");
+    calls_add(line, " %s=%s%s%s", half, h->paths[n % h->paths_count], *h->lock_name ? "#" : "",
+              h->lock_name);
 }
 
 static struct calls_line record_line(const struct worker *w, char way, int64_t ns)
@@ -88,44 +76,37 @@ static struct calls_line record_line(const struct worker *w, char way, int64_t n
     return calls_line(way, ns, atoi(dot != NULL ? dot + 1 : w->name + 1)); /* "o1.3", "c3" */
 }
 
-static void record(const struct worker *w, const struct handle *h, const char *verb)
+void record(const struct worker *w, char way, int64_t ns, const char *verb, const struct handle *h)
 {
-    struct calls_line line = record_line(w, '?', zkl_now_ns());
+    struct calls_line line = record_line(w, way, ns);
 
-    calls_add(&line, " %s", verb);
-    write_places(&line, h);
+    calls_add(&line, "%s", verb);
+    for (size_t i = 0; i < handle_places(h); i++)
+        record_place(&line, h, i);
+    calls_write(&line);
 }
 
-static int64_t window_of(const struct handle *h, const struct held *held)
+static void record_grant(const struct worker *w, const struct handle *h, int rc,
+                         const struct held *held)
 {
-    if (h->semaphore != NULL)
-        return zkl_permit_window_ms(held->permits[0]);
-    if (h->multi != NULL)
-        return zkl_multi_window_ms(h->multi);
-    return h->mutex != NULL ? zkl_mutex_window_ms(h->mutex) : 0;
-}
-
-static void record_grant(const struct worker *w, const struct handle *h, int rc)
-{
-    int64_t now = zkl_now_ns();
-    struct calls_line line = record_line(w, '!', now), look;
+    int64_t now = zkl_now_ns(), window = rc == 0 ? handle_window_ms(h, held) : 0;
+    struct calls_line line = record_line(w, '!', now);
 
     calls_add(&line, " %d", rc);
-    for (size_t i = 0; rc == 0 && i < places_of(h); i++)
-        calls_add(&line, " %llx:1", (unsigned long long)handle_token(h, &w->held, i));
+    for (size_t i = 0; rc == 0 && i < handle_places(h); i++)
+        calls_add(&line, " %llx:%lld", (unsigned long long)held->grants[i].token,
+                  (long long)held->grants[i].hold_count);
     calls_write(&line);
-    int64_t window = rc == 0 ? window_of(h, &w->held) : 0;
-    look = record_line(w, '~', now + window * INT64_C(1000000));
     if (window > 0)
-        write_places(&look, h);
+        record(w, '~', now + window * INT64_C(1000000), "", h);
 }
 
-static void record_codes(const struct worker *w, const struct handle *h, int rc)
+static void record_codes(const struct worker *w, const struct handle *h, const struct held *held)
 {
     struct calls_line line = record_line(w, '!', zkl_now_ns());
 
-    for (size_t i = 0; i < places_of(h); i++)
-        calls_add(&line, " %d", rc);
+    for (size_t i = 0; i < handle_places(h); i++)
+        calls_add(&line, " %d", held->codes[i]);
     calls_write(&line);
 }
 
@@ -141,47 +122,50 @@ static struct zkl_wait wait_for(int64_t ms)
     return wait;
 }
 
-static int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait)
+int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait, struct held *held)
 {
-    record(w, h,
-           wait->flags & ZKL_WAIT_SYNC  ? "acquire try sync"
-           : wait->flags & ZKL_WAIT_TRY ? "acquire try"
-                                        : "acquire");
-    int rc = h->kind->lock(h, wait, &w->held);
+    record(w, '?', zkl_now_ns(),
+           wait->flags & ZKL_WAIT_SYNC  ? " acquire try sync"
+           : wait->flags & ZKL_WAIT_TRY ? " acquire try"
+                                        : " acquire",
+           h);
+    int rc = handle_lock(h, wait, held);
 
-    record_grant(w, h, rc);
+    record_grant(w, h, rc, held);
     return rc;
 }
 
-static int unlock(struct worker *w, struct handle *h)
+int unlock(struct worker *w, struct handle *h, struct held *held)
 {
-    record(w, h, "release");
-    int rc = h->kind->unlock(h, &w->held);
+    record(w, '?', zkl_now_ns(), " release", h);
+    int rc = h->kind->unlock(h, held);
 
-    record_codes(w, h, rc);
+    record_codes(w, h, held);
     return rc;
 }
 
 /* --- the journal ------------------------------------------------------------------------------- */
 
-static void note_place(const struct worker *w, char way, const struct handle *h, size_t i)
+static void note_place(const struct worker *w, char way, const struct handle *h,
+                       const struct held *held, size_t i)
 {
     char line[400], node[NODE_SIZE];
-    int n = snprintf(line, sizeof line, "%c%c %s %s%s%s", way, h->access, w->name,
-                     h->paths[i % h->paths_count], *h->lock_name ? "#" : "", h->lock_name);
+    const struct handle *at = handle_place(h, i);
+    int n = snprintf(line, sizeof line, "%c%c %s %s%s%s", way, at->access, w->name,
+                     at->paths[i % at->paths_count], *at->lock_name ? "#" : "", at->lock_name);
 
-    if (handle_node(h, &w->held, i, node, sizeof node) > 0)
+    if (handle_node(h, held, i, node, sizeof node) > 0)
         n += snprintf(line + n, sizeof line - (size_t)n, " %llu %.160s",
-                      (unsigned long long)handle_token(h, &w->held, i), strrchr(node, '/') + 1);
+                      (unsigned long long)held->grants[i].token, strrchr(node, '/') + 1);
     line[n++] = '\n';
     if (write(journal, line, (size_t)n) != n)
         abort();
 }
 
-static void note(const struct worker *w, char way, const struct handle *h)
+void note(const struct worker *w, char way, const struct handle *h, const struct held *held)
 {
-    for (size_t i = 0; i < places_of(h); i++)
-        note_place(w, way, h, i);
+    for (size_t i = 0; i < handle_places(h); i++)
+        note_place(w, way, h, held, i);
 }
 
 /* --- visits ------------------------------------------------------------------------------------ */
@@ -223,31 +207,32 @@ static int come_in(struct worker *w, struct handle *h, int64_t lease_ms)
 {
     for (int passed = 0;; passed++) {
         struct zkl_wait wait = wait_of(w, &h->habits, lease_ms, passed);
-        int rc = lock(w, h, &wait);
+        int rc = lock(w, h, &wait, &w->held);
         if (rc == 0 || !is_to_try_again(h, rc))
             return rc;
         nap(200000 + below(w, 1800000));
     }
 }
 
-static int leave(struct worker *w, struct handle *h)
+static int leave(struct worker *w, struct handle *h, struct held *held)
 {
-    note(w, '-', h);
-    return unlock(w, h);
+    note(w, '-', h, held);
+    return unlock(w, h, held);
 }
 
 /* Reads before the writer has left: nobody is between. */
 static int downgrade(struct worker *w, struct handle *writer, struct handle *reader)
 {
     struct zkl_wait wait = wait_for(RUN_MS);
-    int rc = lock(w, reader, &wait);
+    struct held held;
+    int rc = lock(w, reader, &wait, &held);
 
     if (rc != 0)
         return rc;
-    note(w, '+', reader);
-    rc = leave(w, writer);
+    note(w, '+', reader, &held);
+    rc = leave(w, writer, &w->held);
     nap(NAP_NS);
-    int last = leave(w, reader);
+    int last = leave(w, reader, &held);
     return rc == 0 ? last : rc;
 }
 
@@ -260,13 +245,13 @@ static int stay_too_long(struct worker *w, struct handle *h, bool *in_time)
         return rc;
     *in_time = zkl_mutex_still_held(h->mutex, LATE_LEASE_MS / 2) == 1;
     if (*in_time) {
-        note(w, '+', h);
-        note(w, '-', h);
+        note(w, '+', h, &w->held);
+        note(w, '-', h, &w->held);
     }
     while (zkl_mutex_still_held(h->mutex, 0) == 1)
         nap(10000000);
     nap(2000000); /* "no" is said in the last millisecond, too, in which unlock is in time */
-    rc = unlock(w, h);
+    rc = unlock(w, h, &w->held);
     return rc == ZKL_ELOST ? 0 : rc == 0 ? ZKL_EINVAL : rc;
 }
 
@@ -282,9 +267,9 @@ static int visit_once(struct worker *w, struct handle *h, struct handle *reader,
     rc = come_in(w, h, h->habits.lease_ms);
     if (rc != 0)
         return rc;
-    note(w, '+', h);
+    note(w, '+', h, &w->held);
     nap(h->access == 'p' ? PERMIT_NAP_NS : NAP_NS);
-    return h->habits.downgrades ? downgrade(w, h, reader) : leave(w, h);
+    return h->habits.downgrades ? downgrade(w, h, reader) : leave(w, h, &w->held);
 }
 
 static int visit(struct worker *w, const char *name, int rounds, int writers)
@@ -387,7 +372,7 @@ static int lock_within(struct worker *w, struct handle *h, int ms)
 {
     struct zkl_wait wait = wait_for(ms);
 
-    return h->kind->lock(h, &wait, &w->held);
+    return handle_lock(h, &wait, &w->held);
 }
 
 static void obey_handle(struct worker *w, struct handle *h, char **words)
@@ -406,6 +391,35 @@ static void obey_handle(struct worker *w, struct handle *h, char **words)
         answer(w, "error", "no such verb");
 }
 
+/* What this peer has in use, or, for the test's own test, does not give back. */
+static void tell_heap(const struct worker *w)
+{
+    struct mallinfo2 heap = mallinfo2();
+    char bytes[24];
+
+    snprintf(bytes, sizeof bytes, "%zu", heap.uordblks + heap.hblkhd);
+    answer(w, "ok", bytes);
+}
+
+static void *sleep_on(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+static void leak(const struct worker *w, const char *what)
+{
+    static char *volatile last; /* a compiler must not leave it out */
+    pthread_t thread;
+
+    if (strcmp(what, "memory") == 0 && (last = malloc(LEAK)) != NULL)
+        memset(last, 1, LEAK);
+    bool failed = (strcmp(what, "descriptors") == 0 && dup(STDERR_FILENO) < 0) ||
+                  (strcmp(what, "threads") == 0 && pthread_create(&thread, NULL, sleep_on, NULL));
+    answer(w, failed ? "error" : "ok", "");
+}
+
 static void obey(struct worker *w, char **words)
 {
     if (strcmp(words[1], "new") == 0)
@@ -417,6 +431,16 @@ static void obey(struct worker *w, char **words)
         answer_code(w, ask_to_let_go(words[2], atoi(words[3])));
     else if (strcmp(words[1], "run") == 0)
         answer_code(w, visit(w, words[2], atoi(words[3]), atoi(words[4])));
+    else if (strcmp(words[1], "play") == 0 && peer_play != NULL)
+        peer_play(w, words[2]);
+    else if (strcmp(words[1], "roam") == 0)
+        roam(w, words + 2);
+    else if (strcmp(words[1], "calls") == 0)
+        roam_tell_calls(w, words + 2);
+    else if (strcmp(words[1], "weigh") == 0)
+        tell_heap(w);
+    else if (strcmp(words[1], "leak") == 0)
+        leak(w, words[2]);
     else if (handle_find(words[2]) != NULL)
         obey_handle(w, handle_find(words[2]), words);
     else
@@ -498,32 +522,41 @@ static void serve(void)
     }
 }
 
-static int open_client(const char *servers, const char *credential)
+struct zkl_client *peer_client(void)
+{
+    return client;
+}
+
+int peer_open(struct zkl_client **opened)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
     options.servers = servers;
     options.session_timeout_ms = SESSION_MS;
     options.connect_timeout_ms = SESSION_MS;
-    if (credential != NULL) {
+    if (peer_prepare != NULL) {
+        peer_prepare(&options, journal, atoi(credential));
+    } else if (credential != NULL) {
         options.auth_scheme = "digest";
         options.auth_credential = credential;
         options.acl = ZKL_ACL_CREATOR;
     }
-    return zkl_client_open(&client, &options);
+    return zkl_client_open(opened, &options);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || argc > 4 || open_client(argv[1], argv[3]) != 0) {
+    servers = argv[1];
+    credential = argc > 3 ? argv[3] : NULL;
+    journal = argc > 2 ? open(argv[2], O_RDWR | O_APPEND | O_CLOEXEC) : -1;
+    if (argc < 3 || argc > 4 || peer_open(&client) != 0) {
         fprintf(stderr, "%s\n",
                 argc == 3 || argc == 4 ? zkl_error_detail() : "peer SERVERS JOURNAL [CREDENTIAL]");
         return 1;
     }
-    journal = open(argv[2], O_WRONLY | O_APPEND | O_CLOEXEC);
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("ready");
     serve();
-    _exit(zkl_client_close(client, 10000) != 0 ||
+    _exit(zkl_client_close(client, CLOSE_MS) != 0 ||
           zkl_client_free(client) != 0); /* the workers may be anywhere */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peers.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +19,7 @@
 #define START_MS 180000
 #define END_MS 60000
 #define WORKERS_MAX 96
-#define PEERS_MAX 4
+#define PEERS_MAX 8
 
 struct worker {
     char name[8];
@@ -115,12 +116,12 @@ static void bury(struct peer *p, bool killed)
 {
     int status = 0;
 
+    if (killed) /* before it sees that its input ends */
+        kill(p->pid, SIGKILL);
     close(p->in);
     close(p->out);
-    if (killed)
-        kill(p->pid, SIGKILL);
     waitpid(p->pid, &status, 0);
-    if ((p->in >= 0 || status != 0) && ended[0] == '\0')
+    if (!killed && (p->in >= 0 || status != 0) && ended[0] == '\0')
         snprintf(ended, sizeof ended, "peer %s has ended, with status %#x", p->name,
                  (unsigned)status);
     p->pid = 0;
@@ -258,6 +259,20 @@ int peer_pid(const char *name)
     return peer_of(name)->pid;
 }
 
+int peer_entries(const char *name, const char *folder)
+{
+    char path[64];
+    int n = -2; /* "." and ".." */
+
+    snprintf(path, sizeof path, "/proc/%d/%s", peer_pid(name), folder);
+    DIR *dir = opendir(path);
+    while (dir != NULL && readdir(dir) != NULL)
+        n++;
+    if (dir != NULL)
+        closedir(dir);
+    return n;
+}
+
 bool peers_at_work(void)
 {
     bool busy = false;
@@ -278,13 +293,19 @@ const char *peers_fault(void)
             return fault;
         }
     }
-    return all_run() ? NULL : ended;
+    return ended[0] != '\0' ? ended : NULL;
 }
 
 bool peers_idle(void)
 {
     peers_listen(0);
     return !peers_at_work() && all_run();
+}
+
+void peer_kill(const char *name)
+{
+    if (peer_pid(name) > 0)
+        bury(peer_of(name), true);
 }
 
 void peers_kill(void)
@@ -315,10 +336,11 @@ bool peers_stop(void)
     }
     while (some_run() && net_now_ms() < end_ms)
         peers_listen(100);
+    bool all = !some_run();
     peers_kill();
     each_peer(p)
         p->name = NULL;
-    return ended[0] == '\0';
+    return all && ended[0] == '\0';
 }
 
 /* --- questions and answers -------------------------------------------------------------------- */

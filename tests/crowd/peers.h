@@ -21,6 +21,15 @@
  *     j1 drop L               free the handle                  ok
  *     j1 version              the release of Curator, Kazoo    ok 5.4.0
  *
+ * Of zklock's peer alone, for soak and chaos:
+ *
+ *     s1.0 roam L multi N MS SEED    N visits, and for MS at least, to sets of L0 to L5 (roam.h), which the seed
+ *                             draws; "singly": one by one      ok COUNT... of each enum tally
+ *     s1.w calls MS           is a "roam" of this peer in one call for longer?     ok | error, and which
+ *     s1.w weigh heap         what the process has in use      ok BYTES
+ *     s1.0 leak WHAT          memory, descriptors or threads: it keeps some        ok
+ *     p1.0 play S             what chaos/play.c has, S being its handle of the semaphore's mutex: ok in the end
+ *
  * Anything unexpected is answered "error WHAT". A peer ends when its input does. An OPTION is NAME or NAME=VALUE, and
  * what a peer does not know it passes over. Of the handle: permits=N, count=N (permits that one lock takes),
  * last=single (the last member of a multi-lock is one), name=TEXT (of a named lock), names=kazoo, owner=TEXT,
@@ -42,8 +51,11 @@ int peer_start(const char *name, const char *const *command, const char *folder,
 /* Wait until all that were started are connected. 0, or -1 and a sentence. */
 int peers_await(char *why, size_t size);
 int peer_pid(const char *name);
+/* In a folder that /proc has of it: "fd", "task". */
+int peer_entries(const char *name, const char *folder);
 /* Let all end; kill those that don't. False: one ended, or had ended, in another way than with success. */
 bool peers_stop(void);
+void peer_kill(const char *name);
 void peers_kill(void);
 /* What they wrote on standard error, for the output of a test that failed. */
 void peers_print_logs(void);

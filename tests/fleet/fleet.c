@@ -104,7 +104,7 @@ void fleet_check(const struct fleet *f)
     int visits = 0;
 
     crowd_keep_raw();
-    check_wait(count_ephemerals("/") == 0, EXPIRED_MS);
+    check_wait(wire_ephemerals(raw, "/") == 0, EXPIRED_MS);
     for (int i = 0; i < PATHS_MAX && f->renewed[i] != NULL; i++)
         before[i] = birth(f->renewed[i]);
     const char *fault = fleet_run(f);
@@ -121,7 +121,7 @@ void fleet_check(const struct fleet *f)
         check_num(before[i], >, 0);
         check_num(birth(f->renewed[i]), !=, before[i]);
     }
-    check_wait(count_ephemerals("/") == 0, GONE_MS);
+    check_wait(wire_ephemerals(raw, "/") == 0, GONE_MS);
 }
 
 /* --- the program ------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #define zkl_mutex_options zkl_lock_options
 #define ZKL_MUTEX_OPTIONS_INIT ZKL_LOCK_OPTIONS_INIT
 #define ZKL_HOLD_REVOKE_REQUESTED ZKL_REVOKED
+#define ZKL_HOLD_LOST ZKL_LOST
 #define zkl_rwlock_reader zkl_rwlock_read
 #define zkl_rwlock_writer zkl_rwlock_write
 #define zkl_rwlock_retain_readers(lock, ms) ((void)(ms), ZKL_EINVAL) /* it retains none */

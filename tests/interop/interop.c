@@ -155,5 +155,5 @@ void race(const struct race *r)
 
 void check_no_contender(const char *path)
 {
-    check_wait(count_ephemerals(path) == 0, GONE_MS);
+    check_wait(wire_ephemerals(raw, path) == 0, GONE_MS);
 }

@@ -20,7 +20,7 @@ struct line {
 
 int journal_open(struct journal *j, const char *path, const char *parties)
 {
-    *j = (struct journal){.fd = open(path, O_RDONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
+    *j = (struct journal){.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
                           .parties = parties};
     return j->fd < 0 ? -1 : 0;
 }
@@ -232,4 +232,10 @@ bool journal_read(struct journal *j)
     while ((n = read(j->fd, bytes, sizeof bytes)) > 0)
         take_bytes(j, bytes, (size_t)n);
     return j->fault[0] == '\0';
+}
+
+void journal_forget(struct journal *j)
+{
+    if (ftruncate(j->fd, 0) != 0 || lseek(j->fd, 0, SEEK_SET) != 0)
+        abort();
 }

@@ -64,6 +64,8 @@ void journal_close(struct journal *journal);
 struct place *journal_place(struct journal *journal, const char *path);
 /* Read what was added, and judge it. False if a rule is or was broken. */
 bool journal_read(struct journal *journal);
+/* All was read, and nobody writes: of what was read only what it says of later lines is kept. */
+void journal_forget(struct journal *journal);
 /* Judge one line: for journal_read, and for the witness's own test. */
 void journal_line(struct journal *journal, const char *line);
 /* Visits of the party with this letter. */

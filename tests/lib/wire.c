@@ -624,6 +624,45 @@ void wire_names_free(struct wire_names *names)
     memset(names, 0, sizeof *names);
 }
 
+int wire_ephemerals(struct wire *wire, const char *path)
+{
+    struct wire_names names = {0};
+    struct wire_stat stat = {0};
+    char child[400];
+    int n = 0, rc = wire_exists(wire, path, &stat);
+
+    if (rc != 0 || stat.ephemeral_owner != 0)
+        return rc == WIRE_NONODE ? 0 : rc != 0 ? rc : 1;
+    rc = wire_children(wire, path, &names);
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        snprintf(child, sizeof child, "%s/%s", path[1] == '\0' ? "" : path, names.name[i]);
+        int below = wire_ephemerals(wire, child);
+        rc = below < 0 ? below : 0;
+        n += below;
+    }
+    wire_names_free(&names);
+    return rc == 0 ? n : rc == WIRE_NONODE ? 0 : rc;
+}
+
+void wire_print_tree(struct wire *wire, const char *path)
+{
+    struct wire_names names = {0};
+    struct wire_stat stat = {0};
+    char data[100] = "", child[400];
+
+    if (wire_get(wire, path, data, sizeof data, &stat) != 0)
+        return;
+    fprintf(stderr, "  %s czxid %llx of session %llx: %s\n", path, (long long)stat.czxid,
+            (long long)stat.ephemeral_owner, data);
+    if (wire_children(wire, path, &names) == 0) {
+        for (size_t i = 0; i < names.n; i++) {
+            snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
+            wire_print_tree(wire, child);
+        }
+    }
+    wire_names_free(&names);
+}
+
 int wire_count(struct wire *wire, const char *path)
 {
     struct wire_names names;

@@ -98,6 +98,10 @@ int wire_children(struct wire *wire, const char *path, struct wire_names *names)
 void wire_names_free(struct wire_names *names);
 /* The number of children, or an error. */
 int wire_count(struct wire *wire, const char *path);
+/* Ephemeral nodes at path and below, at any depth; or an error. */
+int wire_ephemerals(struct wire *wire, const char *path);
+/* Print a node and all below it on standard error, each with its data. */
+void wire_print_tree(struct wire *wire, const char *path);
 /* Wait until the server has applied what its leader had committed when the call came. */
 int wire_sync(struct wire *wire, const char *path);
 int wire_ping(struct wire *wire);

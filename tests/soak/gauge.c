@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gauge.h"
 
-#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "crowd.h"
 #include "tool/fourlw.h"
-#include "tool/net.h"
 
 #define REST_MS 10000 /* for deletes that go on after a call timed out */
 #define LOOK_MS 20
-#define NODES_MORE SOAK_PATHS /* the paths come and go */
 #define LINES 10
-/* What may be more at the end than at the beginning: tables that grow with the number of calls
- * under way; memory in pieces. */
-#define HEAP_SLACK (8L << 10)
-#define RESIDENT_SLACK (2L << 20)
+#define LOOKS_MAX (GAUGE_LOOKS + GAUGE_LOOKS_MIN)
+
+enum kind { DESCRIPTORS, THREADS, HEAP, RESIDENT, KINDS };
+
+static const struct {
+    const char *name;
+    long
+        slack; /* may be more at the end: tables that grow with the calls under way; memory in pieces */
+} kinds[KINDS] = {{"descriptors", 0},
+                  {"threads", 0},
+                  {"bytes of heap", 8L << 10},
+                  {"bytes of resident memory", 2L << 20}};
+
+struct look {
+    double at_s;
+    int nodes, watches, sessions;
+    long of[KINDS][SOAK_PROCESSES];
+};
+
+static int paths, nodes_before, count;
+static struct look looks[LOOKS_MAX];
+static char why[300];
 
 /* --- one look --------------------------------------------------------------------------------- */
 
-static int entries(pid_t pid, const char *folder)
-{
-    char path[64];
-    int n = -2; /* "." and ".." */
-
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, folder);
-    DIR *dir = opendir(path);
-    while (dir != NULL && readdir(dir) != NULL)
-        n++;
-    if (dir != NULL)
-        closedir(dir);
-    return n;
-}
-
-static long resident(pid_t pid)
+static long resident(int pid)
 {
     char path[64];
     long all, pages = 0;
 
-    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/statm", pid);
     FILE *f = fopen(path, "re");
     if (f != NULL && fscanf(f, "%ld %ld", &all, &pages) != 2)
         pages = 0;
@@ -47,154 +51,135 @@ static long resident(pid_t pid)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-static int server_nodes(const struct gauge *g)
+static int server_nodes(void)
 {
     static const char title[] = "Node count: ";
     char text[4096];
-    int nodes = -1;
 
-    if (flw_query(g->host, g->port, "srvr", text, sizeof text) < 0)
-        return -1;
+    check_num(flw_query(zks_host(), zks_port(crowd_server, 0), "srvr", text, sizeof text), >=, 0);
     const char *at = strstr(text, title);
-    return at != NULL && sscanf(at + strlen(title), "%d", &nodes) == 1 ? nodes : -1;
+    return at != NULL ? atoi(at + strlen(title)) : -1;
 }
 
-static void take(const struct gauge *g, const pid_t *pids, struct look *look)
+static void take(struct look *look)
 {
-    look->nodes = server_nodes(g);
-    look->watches = flw_watch_count(g->host, g->port, NULL);
-    look->sessions = flw_connections(g->host, g->port);
+    int port = zks_port(crowd_server, 0);
+
+    look->nodes = server_nodes();
+    look->watches = flw_watch_count(zks_host(), port, NULL);
+    look->sessions = flw_connections(zks_host(), port) - 1; /* without raw */
     for (int i = 0; i < SOAK_PROCESSES; i++) {
-        look->descriptors[i] = entries(pids[i], "fd");
-        look->threads[i] = entries(pids[i], "task");
+        look->of[DESCRIPTORS][i] = peer_entries(soak_peers[i], "fd");
+        look->of[THREADS][i] = peer_entries(soak_peers[i], "task");
     }
 }
 
 /* At the first look nothing is too much of a process. */
-static int judge_processes(const struct gauge *g, const struct look *look, char *why, size_t size)
+static bool is_clean(const struct look *look)
 {
-    const struct look *first = &g->look[0];
-
-    for (int i = 0; g->count > 0 && i < SOAK_PROCESSES; i++) {
-        if (look->descriptors[i] <= first->descriptors[i] && look->threads[i] <= first->threads[i])
-            continue;
-        snprintf(why, size, "process %d has %d descriptors and %d threads, at first %d and %d", i,
-                 look->descriptors[i], look->threads[i], first->descriptors[i], first->threads[i]);
-        return -1;
+    if (look->nodes < 0 || look->nodes > nodes_before + paths || look->watches != 0 ||
+        look->sessions != SOAK_PROCESSES) {
+        snprintf(
+            why, sizeof why,
+            "left behind: %d nodes (at first %d, and %d are allowed), %d watches, %d sessions of "
+            "%d",
+            look->nodes, nodes_before, paths, look->watches, look->sessions, SOAK_PROCESSES);
+        return false;
     }
-    return 0;
+    for (int k = DESCRIPTORS; count > 0 && k <= THREADS; k++) {
+        for (int i = 0; i < SOAK_PROCESSES; i++) {
+            if (look->of[k][i] <= looks[0].of[k][i])
+                continue;
+            snprintf(why, sizeof why, "process %d has %ld %s, at first %ld", i, look->of[k][i],
+                     kinds[k].name, looks[0].of[k][i]);
+            return false;
+        }
+    }
+    return true;
 }
 
-static int judge(const struct gauge *g, const struct look *look, char *why, size_t size)
+void gauge_begin(int paths_at_work)
 {
-    if (look->nodes >= 0 && look->nodes <= g->nodes + NODES_MORE && look->watches == 0 &&
-        look->sessions == SOAK_PROCESSES)
-        return judge_processes(g, look, why, size);
-    snprintf(
-        why, size,
-        "left behind: %d nodes (at first %d, and %d are allowed), %d watches, %d sessions of %d",
-        look->nodes, g->nodes, NODES_MORE, look->watches, look->sessions, SOAK_PROCESSES);
-    return -1;
+    paths = paths_at_work;
+    nodes_before = server_nodes();
+    check_num(nodes_before, >, 0);
 }
 
-int gauge_begin(struct gauge *g, const char *host, int port)
+int gauge_looks(void)
 {
-    *g = (struct gauge){.host = host, .port = port};
-    g->nodes = server_nodes(g);
-    return g->nodes < 0 ? -1 : 0;
+    return count;
 }
 
-int gauge_look(struct gauge *g, const pid_t *pids, char *why, size_t size)
+const char *gauge_look(double at_s)
 {
     int64_t end_ms = net_now_ms() + REST_MS;
-    struct look *look = &g->look[g->count];
+    struct look *look = &looks[count];
 
-    for (;;) {
-        take(g, pids, look);
-        if (judge(g, look, why, size) == 0)
-            return 0;
+    for (take(look); !is_clean(look); take(look)) {
         if (net_now_ms() > end_ms)
-            return -1;
+            return why;
         net_nap_ms(LOOK_MS);
     }
-}
-
-void gauge_weigh(struct gauge *g, const pid_t *pids, const struct shared *shared, double at_s)
-{
-    struct look *look = &g->look[g->count++];
-
     look->at_s = at_s;
     for (int i = 0; i < SOAK_PROCESSES; i++) {
-        look->heap[i] = (long)shared->heap[i];
-        look->resident[i] = resident(pids[i]);
+        const char *bytes = ask("%sw weigh heap", soak_peers[i]);
+        check_num(sscanf(bytes, "ok %ld", &look->of[HEAP][i]), ==, 1);
+        look->of[RESIDENT][i] = resident(peer_pid(soak_peers[i]));
     }
+    count++;
+    return NULL;
 }
 
 /* --- the trend -------------------------------------------------------------------------------- */
 
 /* Something that grows is less in the whole first third than at any time in the last one, however it goes up and
  * down meanwhile. The very first look, when much is used for the first time, does not count. */
-static int check_trend(const struct gauge *g, const char *what, int process, size_t offset,
-                       long slack, char *why, size_t size)
+static bool grows(enum kind kind, int process)
 {
-    int third = (g->count - 1) / 3;
+    int third = (count - 1) / 3;
     long most = 0, least = 0;
 
     for (int i = 0; i < third; i++) {
-        const char *one = (const char *)&g->look[1 + i] + offset;
-        const char *other = (const char *)&g->look[g->count - 1 - i] + offset;
-        long before = ((const long *)one)[process], now = ((const long *)other)[process];
+        long before = looks[1 + i].of[kind][process], now = looks[count - 1 - i].of[kind][process];
         most = i == 0 || before > most ? before : most;
         least = i == 0 || now < least ? now : least;
     }
-    if (least <= most + slack)
-        return 0;
-    snprintf(
-        why, size,
-        "%s of process %d grows: at most %ld bytes in the first third, at least %ld in the last",
-        what, process, most, least);
-    return -1;
+    if (least > most + kinds[kind].slack)
+        snprintf(why, sizeof why,
+                 "process %d grows: at most %ld %s in the first third, at least %ld in the last",
+                 process, most, kinds[kind].name, least);
+    return least > most + kinds[kind].slack;
 }
 
-int gauge_trend(const struct gauge *g, char *why, size_t size)
+const char *gauge_trend(void)
 {
     for (int i = 0; i < SOAK_PROCESSES; i++) {
-        if (check_trend(g, "the heap", i, offsetof(struct look, heap), HEAP_SLACK, why, size) !=
-                0 ||
-            check_trend(g, "the resident memory", i, offsetof(struct look, resident),
-                        RESIDENT_SLACK, why, size) != 0)
-            return -1;
+        if (grows(HEAP, i) || grows(RESIDENT, i))
+            return why;
     }
-    return 0;
+    return NULL;
 }
 
 /* --- figures ---------------------------------------------------------------------------------- */
 
-static void report_look(FILE *to, const struct look *look)
+static void report_look(const struct look *look)
 {
-    long heap = 0, memory = 0;
-    int descriptors = 0, threads = 0;
+    long sum[KINDS] = {0};
 
-    for (int i = 0; i < SOAK_PROCESSES; i++) {
-        heap += look->heap[i];
-        memory += look->resident[i];
-        descriptors += look->descriptors[i];
-        threads += look->threads[i];
-    }
-    fprintf(to,
-            "  at rest after %.0f s: heaps %.1f KB, resident %.1f MB, %d descriptors, %d threads; "
-            "server: %d nodes, "
-            "%d watches, %d sessions\n",
-            look->at_s, (double)heap / 1024, (double)memory / 1048576, descriptors, threads,
-            look->nodes, look->watches, look->sessions);
+    for (int i = 0; i < SOAK_PROCESSES * KINDS; i++)
+        sum[i / SOAK_PROCESSES] += look->of[i / SOAK_PROCESSES][i % SOAK_PROCESSES];
+    printf("  at rest after %.0f s: heaps %.1f KB, resident %.1f MB, %ld descriptors, %ld threads; "
+           "server: %d nodes, %d watches, %d sessions\n",
+           look->at_s, (double)sum[HEAP] / 1024, (double)sum[RESIDENT] / 1048576, sum[DESCRIPTORS],
+           sum[THREADS], look->nodes, look->watches, look->sessions);
 }
 
-void gauge_report(FILE *to, const struct gauge *g)
+void gauge_report(void)
 {
-    int step = (g->count + LINES - 1) / LINES;
+    int step = (count + LINES - 1) / LINES;
 
-    for (int i = 0; i < g->count; i++) {
-        if (i % step == 0 || i == g->count - 1)
-            report_look(to, &g->look[i]);
+    for (int i = 0; i < count; i++) {
+        if (i % step == 0 || i == count - 1)
+            report_look(&looks[i]);
     }
 }

@@ -4,43 +4,76 @@
  * Goal: many processes that lock the same paths all together, in whatever order they name them,
  * with cancels, deadlines, tries, re-entries, readers, writers and downgrades, never wait for
  * each other in a circle, are never inside together, leave nothing behind and do not grow.
- * Method: six processes take random sets of paths by multi-locks, two take them singly in the
- * order of the paths, now and then with a client of their own; all take permits. A witness in
- * shared memory knows who is inside, a watchdog how long each call takes. Now and then, and at
+ * Method: six of the crowd's peers take random sets of paths by multi-locks, two take them singly in the
+ * order of the paths, now and then with a client of their own; all take permits (crowd/roam.c). The journal
+ * knows who is inside, a watchdog how long each call takes. Now and then, and at
  * the end, all stand still while their sessions live: the server then has no contender and no
  * watch, and no process more than at first. */
-#include "worker.h"
-
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "tool/fourlw.h"
+#include "crowd.h"
 #include "gauge.h"
-#include "length.h"
-#include "tool/net.h"
 #include "option.h"
-#include "report.h"
-#include "wire.h"
-#include "zkserver.h"
+#include "roam.h"
+#include "tool/fourlw.h"
 
-#define READY_MS 60000
-#define LOOK_MS 20
-#define WORK_LEAST 300    /* locks granted between two looks, */
-#define WORK_MS_MAX 20000 /* unless that takes longer */
+#define THREADS 3 /* of each process, that lock */
+#define VISITS                                                                                     \
+    13 /* of each thread between two looks: then all that is used at all has been used at the first one */
+#define LEAKS 10 /* between two looks */
+#define TRESPASSES 1000
 
-struct soak {
-    struct shared *shared;
-    struct zks *server;
-    pid_t pids[SOAK_PROCESSES];
-    int seconds, bound_s;
-    double ran_s, requests; /* what they are at rest left out */
-    struct gauge gauge;
+const char *const soak_peers[SOAK_PROCESSES] = {"s0.", "s1.", "s2.", "s3.",
+                                                "s4.", "s5.", "s6.", "s7."};
+
+/* The handles of each process. Half of the processes listen: their holds have watches. */
+static const struct {
+    const char *name, *row;
+} handles[] = {
+    {"L0", "mutex /soak/0"},
+    {"L1", "mutex /soak/1"},
+    {"L2", "mutex /soak/2"},
+    {"L3", "mutex /soak/3"},
+    {"L4", "rwlock /soak/4"},
+    {"L5", "rwlock /soak/5"},
+    {"Lp1", "semaphore /soak/permits permits=3"},
+    {"Lp2", "semaphore /soak/permits permits=3 count=2"},
+    {"Lp3", "semaphore /soak/permits permits=3 count=3"},
 };
+
+/* Who does what in each phase, between two looks. */
+static const struct {
+    int first, last; /* processes */
+    const char *way;
+} parts[] = {{0, 5, "multi"}, {6, 7, "singly"}};
+
+static const char *const tally_names[TALLIES] = {
+    "multi-locks granted",
+    "single locks granted",
+    "members of those multi-locks",
+    "held before and entered again",
+    "downgrades",
+    "visits with a client of their own",
+    "requests for permits granted",
+    "upgrades refused",
+    "timeouts",
+    "cancels",
+    "tries that found somebody",
+    "grants with an empty window",
+    "places wanted",
+};
+
+static struct {
+    int seconds, bound_s, trespassers;
+    long long seed;
+    const char *leak; /* NULL: none */
+    long tally[SOAK_PROCESSES][TALLIES];
+    double ran_s, requests; /* what they are at rest left out */
+    bool grown;             /* why it failed */
+} soak;
 
 static const char usage_text[] =
     "usage: soak [OPTION...]\n"
@@ -49,49 +82,41 @@ static const char usage_text[] =
     "  --seed N      of all random choices (the clock)\n"
     "  --no-lock N   N threads (1 to 7) do not lock: the witness must see it, or the soak "
     "fails\n"
-    "  --leak WHAT   one thread keeps memory, descriptors, threads, nodes or sessions: to be seen, "
+    "  --leak WHAT   one keeps memory, descriptors, threads, nodes or sessions: to be seen, "
     "too\n"
     "  --help        this text\n";
 
+#define each_process(p) for (int p = 0; p < SOAK_PROCESSES; p++)
+
 /* --- options ---------------------------------------------------------------------------------- */
 
-static enum leak leak_named(const char *name)
-{
-    static const char *const names[LEAKS] = {"",        "memory", "descriptors",
-                                             "threads", "nodes",  "sessions"};
-
-    for (int i = LEAK_MEMORY; i < LEAKS; i++) {
-        if (strcmp(name, names[i]) == 0)
-            return (enum leak)i;
-    }
-    fprintf(stderr, "soak: --leak %s: not known\n", name);
-    exit(2);
-}
-
-static void set_option(struct soak *soak, int option, const char *value)
+static void set_option(int option, const char *value)
 {
     switch (option) {
     case 's':
-        soak->seconds = (int)option_number("seconds", value, 1, 1000000);
+        soak.seconds = (int)option_number("seconds", value, 1, 1000000);
         break;
     case 'b':
-        soak->bound_s = (int)option_number("bound", value, 1, 100000);
+        soak.bound_s = (int)option_number("bound", value, 1, 100000);
         break;
     case 'r':
-        soak->shared->seed = (uint64_t)option_number("seed", value, 0, 1000000000000);
+        soak.seed = option_number("seed", value, 0, 1000000000000);
         break;
     case 'n':
-        soak->shared->trespassers = (int)option_number("no-lock", value, 1, SOAK_PROCESSES - 1);
+        soak.trespassers = (int)option_number("no-lock", value, 1, SOAK_PROCESSES - 1);
         break;
     case 'l':
-        soak->shared->leak = leak_named(value);
-        break;
+        soak.leak = value;
+        if (strstr(" memory descriptors threads nodes sessions ", value) != NULL)
+            break;
+        fprintf(stderr, "soak: --leak %s: not known\n", value);
+        exit(2);
     default:
         option_usage(option, usage_text);
     }
 }
 
-static void parse(struct soak *soak, int argc, char **argv)
+static void parse(int argc, char **argv)
 {
     static const struct option options[] = {
         {"seconds", required_argument, NULL, 's'},
@@ -104,342 +129,292 @@ static void parse(struct soak *soak, int argc, char **argv)
     };
     int option;
 
-    soak->seconds = (int)test_length(60, 8);
-    soak->bound_s = 60; /* a machine with much else to do stands still for a quarter of that */
-    soak->shared->seed = (uint64_t)net_now_ms() * 1000;
+    soak.seconds = (int)test_length(60, 8);
+    soak.bound_s = 60; /* a machine with much else to do stands still for a quarter of that */
+    soak.seed = net_now_ms() * 1000;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-        set_option(soak, option, optarg);
+        set_option(option, optarg);
     if (optind < argc)
         option_usage('?', usage_text);
 }
 
-/* --- processes -------------------------------------------------------------------------------- */
+/* --- the processes ---------------------------------------------------------------------------- */
 
-static void fork_all(struct soak *soak)
+/* A semaphore that stays, because a watch on it would end with it. */
+static void make_semaphore(void)
 {
-    for (int i = 0; i < SOAK_PROCESSES; i++) {
-        soak->pids[i] = fork();
-        if (soak->pids[i] == 0)
-            _exit(process_run(soak->shared, i));
-        if (soak->pids[i] < 0)
-            shared_fail(soak->shared, "process %d was not forked", i);
-    }
+    static const char *const nodes[] = {"/soak", "/soak/permits", "/soak/permits/locks",
+                                        "/soak/permits/leases"};
+
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        check_ok(wire_create(raw, nodes[i], "", WIRE_PERSISTENT, NULL, 0));
 }
 
-static void signal_all(const struct soak *soak, int sig)
+static void start_all(void)
 {
-    for (int i = 0; i < SOAK_PROCESSES; i++) {
-        if (soak->pids[i] > 0)
-            kill(soak->pids[i], sig);
+    const char *path = crowd_journal("s");
+    char why[512] = "";
+    int rc = 0;
+
+    journal_place(&journal, "/soak/permits")->permits = ROAM_PERMITS;
+    each_process(p)
+    {
+        const char *const command[] = {SOAK_PEER, zks_connect_string(crowd_server), path, NULL};
+        rc = rc != 0 ? rc
+                     : peer_start(soak_peers[p], command, zks_dir(crowd_server), why, sizeof why);
     }
-}
-
-/* Reaps the processes that have ended; any end except a clean one is a failure. */
-static int reap(struct soak *soak)
-{
-    int running = 0;
-
-    for (int i = 0; i < SOAK_PROCESSES; i++) {
-        int status = 0;
-        if (soak->pids[i] > 0 && waitpid(soak->pids[i], &status, WNOHANG) == soak->pids[i]) {
-            soak->pids[i] = 0;
-            if (status != 0 || !soak->shared->quit)
-                shared_fail(soak->shared, "process %d ended with status 0x%x", i, (unsigned)status);
-        }
-        running += soak->pids[i] > 0;
+    if (rc != 0 || peers_await(why, sizeof why) != 0)
+        fail_msg("%s", why);
+    each_process(p)
+    {
+        for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
+            check_says("ok", "%s0 new %s %s%s", soak_peers[p], handles[i].name, handles[i].row,
+                       p % 2 == 1 && i < ROAM_PATHS ? " revocable=callback" : "");
     }
-    return running;
+    for (int i = 1; i <= soak.trespassers; i++)
+        check_says("ok", "%s0 new N none /soak/0,/soak/1,/soak/2,/soak/3", soak_peers[i]);
 }
-
-static void kill_all(struct soak *soak)
-{
-    signal_all(soak, SIGKILL);
-    for (int i = 0; i < SOAK_PROCESSES; i++) {
-        if (soak->pids[i] > 0)
-            waitpid(soak->pids[i], NULL, 0);
-        soak->pids[i] = 0;
-    }
-}
-
-/* --- the watchdog ----------------------------------------------------------------------------- */
 
 /* No call takes that long: a deadlock leaves those in it in their calls for ever, whatever all the
- * others still get done with deadlines and cancels. */
-static void check_calls(struct soak *soak)
+ * others still get done with deadlines and cancels. Who answers that one did has a fault. */
+static void watch_calls(void)
 {
-    int64_t now_ms = net_now_ms();
+    static bool asked[SOAK_PROCESSES];
+    char worker[8];
 
-    for (int i = 0; i < SOAK_SEATS; i++) {
-        long long since_ms = soak->shared->seat[i].call_since_ms;
-        if (since_ms != 0 && now_ms - since_ms > 1000LL * soak->bound_s)
-            shared_fail(soak->shared,
-                        "no progress: process %d (pid %d, thread %d) is in one call for "
-                        "more than %d s",
-                        i / SOAK_THREADS, soak->shared->seat[i].pid, soak->shared->seat[i].tid,
-                        soak->bound_s);
+    each_process(p)
+    {
+        snprintf(worker, sizeof worker, "%sw", soak_peers[p]);
+        if (!asked[p] || answer_within(worker, 0) != NULL)
+            say("%s calls %d", worker, 1000 * soak.bound_s);
+        asked[p] = true;
     }
 }
 
-/* Wait until *sign is at least n, or time is up, or something fails. */
-static bool watch(struct soak *soak, const atomic_int *sign, int n, int ms)
+static void count_in(int process, const char *answered)
 {
-    int64_t end_ms = net_now_ms() + ms;
+    long *tally = soak.tally[process];
+    char *rest;
 
-    while ((!sign || *sign < n) && net_now_ms() < end_ms && !shared_failed(soak->shared)) {
-        net_nap_ms(LOOK_MS);
-        reap(soak);
-        check_calls(soak);
+    for (int i = 0; i < TALLIES; i++, answered = rest) {
+        long n = strtol(answered, &rest, 10);
+        tally[i] = i == LONGEST_MS ? (n > tally[i] ? n : tally[i]) : tally[i] + n;
     }
-    return sign && *sign >= n && !shared_failed(soak->shared);
 }
 
-/* --- at rest ---------------------------------------------------------------------------------- */
-
-static void grows(struct soak *soak, const char *why)
+/* Each does its part once, for ms at least. */
+static const char *work(int ms)
 {
-    soak->shared->grown = !shared_failed(soak->shared);
-    shared_fail(soak->shared, "%s", why);
+    static long phase;
+    char worker[8];
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        for (int p = parts[i].first; p <= parts[i].last; p++) {
+            bool trespasses = p >= 1 && p <= soak.trespassers;
+            for (int k = trespasses ? 1 : 0; k < THREADS; k++)
+                say("%s%d roam L %s %d %d %lld", soak_peers[p], k, parts[i].way, VISITS, ms,
+                    soak.seed + phase);
+            if (trespasses)
+                say("%s0 run N %d 0", soak_peers[p], TRESPASSES);
+        }
+    }
+    phase++;
+    const char *fault = crowd_judge();
+    for (int i = 0; fault == NULL && i < SOAK_PROCESSES * THREADS; i++) {
+        snprintf(worker, sizeof worker, "%s%d", soak_peers[i / THREADS], i % THREADS);
+        const char *answered = answer(worker);
+        if (strchr(answered, ' ') != NULL)
+            count_in(i / THREADS, answered + strlen("ok "));
+    }
+    return fault;
 }
 
-/* All sessions live still, so it was the library that removed everything. */
-static void check_rest(struct soak *soak)
+/* For the soak's own test. */
+static void leak(void)
 {
-    char why[300];
+    struct wire *wire; /* kept */
 
-    if (gauge_look(&soak->gauge, soak->pids, why, sizeof why) != 0)
-        grows(soak, why);
-}
-
-/* All stand still for it. */
-static void look(struct soak *soak, double at_s)
-{
-    struct shared *b = soak->shared;
-    int number = soak->gauge.count + 1, patience_ms = 2000 * soak->bound_s;
-
-    b->pause = number;
-    if (!watch(soak, &b->still, SOAK_SEATS * number, patience_ms))
-        shared_fail(b, "not all threads stand still for a look");
-    else
-        check_rest(soak);
-    if (!shared_failed(b)) {
-        b->weigh = number;
-        if (watch(soak, &b->weighed, SOAK_PROCESSES * number, patience_ms))
-            gauge_weigh(&soak->gauge, soak->pids, b, at_s);
+    for (int i = 0; i < LEAKS; i++) {
+        if (strcmp(soak.leak, "nodes") == 0)
+            check_ok(wire_create(raw, "/left-", "", WIRE_SEQUENTIAL, NULL, 0));
+        else if (strcmp(soak.leak, "sessions") == 0)
+            check_ok(wire_open(&wire, zks_host(), zks_port(crowd_server, 0), WIRE_LASTING_MS));
         else
-            shared_fail(b, "not all processes have reported their heaps");
+            check_says("ok", "%s0 leak %s", soak_peers[1], soak.leak);
     }
-    b->pause = 0;
-}
-
-static void check_trend(struct soak *soak)
-{
-    char why[300];
-
-    if (gauge_trend(&soak->gauge, why, sizeof why) != 0)
-        grows(soak, why);
 }
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-static int64_t requests(const struct soak *soak)
+static int64_t requests(void)
 {
     int64_t n = 0;
 
-    flw_requests_received(zks_host(), zks_port(soak->server, 0), &n);
+    flw_requests_received(zks_host(), zks_port(crowd_server, 0), &n);
     return n;
 }
 
-static int64_t granted_in_all(const struct shared *b)
+/* A short run has fewer looks, but enough for the trend. All sessions live still, so it was the library that removed
+ * everything. */
+static const char *lock_and_look(void)
 {
-    int64_t n = 0;
-
-    for (int i = 0; i < SOAK_PROCESSES; i++)
-        n += (int64_t)granted(b, i);
-    return n;
-}
-
-/* Up to the next look. On a busy machine until so much was done that what is used for the first time is used in the first
- * of them, and everything happens that should. */
-static void work(struct soak *soak, int each_ms)
-{
-    int64_t before = granted_in_all(soak->shared), latest_ms = net_now_ms() + WORK_MS_MAX;
-
-    watch(soak, NULL, 0, each_ms);
-    while (granted_in_all(soak->shared) - before < WORK_LEAST && net_now_ms() < latest_ms &&
-           !shared_failed(soak->shared))
-        watch(soak, NULL, 0, 100);
-}
-
-/* A short run has fewer looks, but enough for the trend. */
-static void lock_and_look(struct soak *soak)
-{
-    int64_t begun_ms = net_now_ms(), end_ms = begun_ms + INT64_C(1000) * soak->seconds;
-    int each_ms = 1000 * soak->seconds / GAUGE_LOOKS;
+    int64_t begun_ms = net_now_ms(), end_ms = begun_ms + INT64_C(1000) * soak.seconds;
+    int each_ms = 1000 * soak.seconds / GAUGE_LOOKS;
+    const char *fault = NULL;
 
     each_ms = each_ms < 1000 ? 1000 : each_ms;
-    while ((net_now_ms() < end_ms || soak->gauge.count < GAUGE_LOOKS_MIN) &&
-           !shared_failed(soak->shared)) {
-        int64_t from_ms = net_now_ms(), before = requests(soak);
-        work(soak, each_ms);
-        soak->ran_s += (double)(net_now_ms() - from_ms) / 1000;
-        soak->requests += (double)(requests(soak) - before);
-        if (!shared_failed(soak->shared))
-            look(soak, (double)(net_now_ms() - begun_ms) / 1000);
+    while (fault == NULL && (net_now_ms() < end_ms || gauge_looks() < GAUGE_LOOKS_MIN)) {
+        int64_t from_ms = net_now_ms(), before = requests();
+        fault = work(each_ms);
+        soak.ran_s += (double)(net_now_ms() - from_ms) / 1000;
+        soak.requests += (double)(requests() - before);
+        if (fault != NULL)
+            break;
+        if (soak.leak != NULL)
+            leak();
+        fault = gauge_look((double)(net_now_ms() - begun_ms) / 1000);
+        soak.grown = fault != NULL;
+        journal_forget(&journal);
     }
+    if (fault == NULL && (fault = gauge_trend()) != NULL)
+        soak.grown = true;
+    return fault;
 }
 
-/* A semaphore that stays, because a watch on it would end with it. */
-static void make_semaphore(struct soak *soak)
+static long granted(int process)
 {
-    static const char *const nodes[] = {"/soak", SOAK_SEMAPHORE, SOAK_SEMAPHORE "/locks",
-                                        SOAK_SEMAPHORE "/leases"};
-    struct wire *wire;
-    int rc = wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS);
-
-    for (size_t i = 0; rc == 0 && i < sizeof nodes / sizeof *nodes; i++)
-        rc = wire_create(wire, nodes[i], "", WIRE_PERSISTENT, NULL, 0);
-    if (rc != 0)
-        shared_fail(soak->shared, "the semaphore is not made: %d", rc);
-    else
-        wire_close(wire);
+    return soak.tally[process][MULTI] + soak.tally[process][SINGLE];
 }
 
-static void let_go(struct soak *soak)
+static long sum(enum tally tally)
 {
-    struct shared *b = soak->shared;
+    long all = 0;
 
-    make_semaphore(soak);
-    if (gauge_begin(&soak->gauge, zks_host(), zks_port(soak->server, 0)) != 0)
-        shared_fail(b, "the server does not answer");
-    snprintf(b->servers, sizeof b->servers, "%s", zks_connect_string(soak->server));
-    b->open = true;
-    if (!watch(soak, &b->ready, SOAK_PROCESSES, READY_MS)) {
-        shared_fail(b, "%d of %d processes are ready", b->ready, SOAK_PROCESSES);
-        return;
-    }
-    b->go = true;
-    lock_and_look(soak);
-    b->stop = true;
-    if (!watch(soak, &b->rested, SOAK_PROCESSES, 2000 * soak->bound_s))
-        shared_fail(b, "%d of %d processes have come to an end", b->rested, SOAK_PROCESSES);
-}
-
-static void close_all(struct soak *soak)
-{
-    int64_t end_ms = net_now_ms() + READY_MS;
-
-    soak->shared->quit = true;
-    while (reap(soak) > 0 && net_now_ms() < end_ms)
-        net_nap_ms(LOOK_MS);
-    if (reap(soak) > 0)
-        shared_fail(soak->shared, "not all processes have closed and exited");
-}
-
-/* It failed as the options demand. */
-static bool is_meant(const struct shared *b)
-{
-    return (b->trespassers > 0 && b->overlap) || (b->leak != LEAK_NOTHING && b->grown);
-}
-
-/* All stand still, so what is said fits together. Their sessions live on meanwhile. */
-static void report_failure(struct soak *soak)
-{
-    struct wire *wire = NULL;
-
-    if (is_meant(soak->shared)) {
-        printf("soak: the witness says: %s\n", soak->shared->why);
-        kill_all(soak);
-        return;
-    }
-    printf("soak: FAILED: %s\n", soak->shared->why);
-    signal_all(soak, SIGSTOP);
-    report_threads(stdout, soak->shared);
-    if (wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS) == 0)
-        report_queues(stdout, wire);
-    wire_close(wire);
-    kill_all(soak);
+    each_process(p) all += soak.tally[p][tally];
+    return all;
 }
 
 /* A soak in which something never happened has not shown much. */
-static void check_figures(struct soak *soak)
+static const char *check_figures(void)
 {
-    const struct shared *b = soak->shared;
-
-    for (int i = 0; i < SOAK_PROCESSES; i++) {
-        if (granted(b, i) == 0)
-            shared_fail(soak->shared, "process %d was never granted anything", i);
+    each_process(p)
+    {
+        if (granted(p) == 0)
+            return "some process was never granted anything";
     }
     for (enum tally tally = MULTI; tally <= CANCELED; tally++) {
-        if (shared_sum(b, 0, SOAK_SEATS, tally) == 0)
-            shared_fail(soak->shared, "%s: none", tally_name(tally));
+        if (sum(tally) == 0)
+            return tally_names[tally];
     }
+    return NULL;
 }
 
-static void run(struct soak *soak)
+static void close_all(void)
 {
-    let_go(soak);
-    if (!shared_failed(soak->shared))
-        check_rest(soak);
-    if (!shared_failed(soak->shared))
-        check_trend(soak);
-    if (!shared_failed(soak->shared))
-        check_figures(soak);
-    if (!shared_failed(soak->shared))
-        close_all(soak);
-    if (shared_failed(soak->shared))
-        report_failure(soak);
-    if (soak->ran_s > 0)
-        report_figures(stdout, soak->shared, soak->ran_s, soak->requests);
-    gauge_report(stdout, &soak->gauge);
+    each_process(p)
+    {
+        for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
+            check_says("ok", "%s0 drop %s", soak_peers[p], handles[i].name);
+    }
+    check_true(peers_stop());
 }
 
-static int verdict(const struct shared *b)
+/* --- what came out ---------------------------------------------------------------------------- */
+
+/* The least of a kind of process to the most. */
+static void report_fairness(const char *kind, int first, int last)
 {
-    if (b->trespassers == 0 && b->leak == LEAK_NOTHING)
-        return shared_failed(b) ? 1 : 0;
-    printf("soak: %s was %s\n", b->leak ? "what grew" : "the thread that did not lock",
-           is_meant(b) ? "seen, as is right" : "NOT SEEN");
-    return is_meant(b) ? 0 : 1;
+    long least = granted(first), most = least;
+
+    for (int p = first; p <= last; p++) {
+        least = granted(p) < least ? granted(p) : least;
+        most = granted(p) > most ? granted(p) : most;
+    }
+    printf("  fairness, %s: %ld to %ld (%.2f)\n", kind, least, most,
+           most > 0 ? (double)least / (double)most : 0);
 }
 
-/* Runs the program again without what glibc's malloc keeps for each thread, which counts as in
- * use: without it a heap at rest is the same to a few KB. glibc reads the variable before main. */
-static void without_caches(char **argv)
+static void report_figures(void)
 {
-    static const char tunables[] = "GLIBC_TUNABLES";
+    long all = sum(MULTI) + sum(SINGLE) + sum(PERMITS);
 
-    if (getenv(tunables) == NULL && setenv(tunables, "glibc.malloc.tcache_count=0", 1) == 0)
-        execv("/proc/self/exe", argv);
+    printf("soak: %.1f s, seed %lld\n", soak.ran_s, soak.seed);
+    for (int i = 0; i < LONGEST_MS; i++)
+        printf("  %s: %ld\n", tally_names[i], sum((enum tally)i));
+    printf("  granted in a second: %.0f, requests for each: %.1f\n", (double)all / soak.ran_s,
+           all > 0 ? soak.requests / (double)all : 0);
+    each_process(p) printf("  process %d: %ld granted (%ld of multi-locks), longest wait %ld ms\n",
+                           p, granted(p), soak.tally[p][MULTI], soak.tally[p][LONGEST_MS]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        report_fairness(parts[i].way, parts[i].first, parts[i].last);
+    gauge_report();
+}
+
+/* Who is inside, as the journal has it, who waits for what, and the queues. */
+static void report_failure(void)
+{
+    char worker[8];
+
+    for (const struct place *at = journal.places; at < journal.places + journal.places_count;
+         at++) {
+        printf("  inside %s:", at->path);
+        for (int i = 0; i < at->crowd; i++)
+            printf(" %s (%c)", at->inside[i].worker, at->inside[i].access);
+        printf("\n");
+    }
+    each_process(p)
+    {
+        snprintf(worker, sizeof worker, "%sw", soak_peers[p]);
+        if (peer_pid(soak_peers[p]) > 0 && answer_within(worker, 1000) != NULL) {
+            say("%s calls 0", worker);
+            const char *calls = answer_within(worker, 1000);
+            printf("  %s (pid %d): %s\n", worker, peer_pid(soak_peers[p]),
+                   calls != NULL ? calls : "no answer");
+        }
+    }
+    crowd_keep_raw();
+    wire_print_tree(raw, "/soak");
+}
+
+static void run(void **state)
+{
+    (void)state;
+    make_semaphore();
+    gauge_begin(ROAM_PATHS);
+    start_all();
+    crowd_each_second = watch_calls;
+    const char *fault = lock_and_look();
+    bool overlap = fault != NULL && strstr(fault, " comes in beside ") != NULL;
+    bool meant = (soak.trespassers > 0 && overlap) || (soak.leak != NULL && soak.grown);
+    if (fault != NULL && !meant)
+        report_failure();
+    report_figures();
+    if (meant) {
+        printf("soak: seen, as is right: %s\n", fault);
+        peers_kill();
+        return;
+    }
+    if (fault == NULL)
+        fault = check_figures();
+    if (fault != NULL)
+        fail_msg("%s", fault);
+    if (soak.trespassers > 0 || soak.leak != NULL)
+        fail_msg("%s was NOT SEEN", soak.leak != NULL ? "what grew" : "who did not lock");
+    close_all();
 }
 
 int main(int argc, char **argv)
 {
-    without_caches(argv);
     /* Paths come and go; the server's own files don't pile up. */
-    struct zks_options options = {.container_check_ms = 300,
-                                  .cfg_extra =
-                                      "autopurge.purgeInterval=1\nautopurge.snapRetainCount=3"};
-    struct soak soak = {.shared = shared_new()};
-    char err[512];
-    int rc = zks_available(err, sizeof err);
+    static const struct zks_options options = {
+        .container_check_ms = 300,
+        .max_session_ms = WIRE_LASTING_MS,
+        .cfg_extra = "autopurge.purgeInterval=1\nautopurge.snapRetainCount=3"};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(run)};
 
-    if (soak.shared == NULL)
-        return 1;
-    parse(&soak, argc, argv);
-    if (rc != 0) {
-        fprintf(stderr, "skipped: %s\n", err);
-        return 77;
-    }
-    fork_all(&soak); /* before anything that has threads */
-    if (zks_start(&soak.server, &options, err, sizeof err) == 0) {
-        run(&soak);
-        zks_stop(soak.server);
-        rc = verdict(soak.shared);
-    } else {
-        fprintf(stderr, "soak: %s\n", err);
-        rc = 1;
-    }
-    kill_all(&soak);
-    shared_free(soak.shared);
-    return rc;
+    parse(argc, argv);
+    /* The peers run without what glibc's malloc keeps for each thread, which counts as in use: without it a heap at
+     * rest is the same to a few KB. */
+    setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 0);
+    return crowd_main(1, argv, "soak", tests, 1, &options);
 }
