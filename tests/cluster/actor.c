@@ -122,6 +122,20 @@ void actor_end(struct actor *actor)
     free(actor);
 }
 
+/* It may be on its way out of its last call. */
+static int end_idle(void *actor)
+{
+    if (!wait_until(is_done_after(actor, 100), WAIT_MS))
+        return -1;
+    actor_end(actor);
+    return 0;
+}
+
+struct actor *world_actor(void)
+{
+    return world_keep(actor_new(), WORLD_THREAD, end_idle);
+}
+
 int do_lock(void *mutex)
 {
     return zkl_mutex_lock(mutex);

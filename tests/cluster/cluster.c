@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
 
+int cluster_world_end(void **state)
+{
+    return world_end(state) | cluster_raw_close(state);
+}
+
 /* --- clients and handles ---------------------------------------------------------------------- */
 
 struct zkl_client_options cluster_options(void)
@@ -27,6 +32,13 @@ struct zkl_client *cluster_client(void)
     struct zkl_client_options options = cluster_options();
 
     return cluster_client_with(&options);
+}
+
+struct zkl_client *world_client(void)
+{
+    struct zkl_client_options options = cluster_options();
+
+    return world_client_with(&options);
 }
 
 struct zkl_mutex *cluster_mutex(struct zkl_client *client, const char *path)

@@ -13,13 +13,13 @@
 #include "tool/fourlw.h"
 #include "length.h"
 #include "wire.h"
+#include "world.h"
 #include "zkserver.h"
 
 #define WAIT_MS 60000    /* for what comes immediately, on a busy machine too */
 #define SESSION_MS 30000 /* nothing expires by itself, and no ping disturbs a count */
 #define CONTAINER_CHECK_MS 200
 
-extern struct zks *server;
 extern struct zks_options cluster_server; /* to be changed before main's last call */
 extern struct wire *raw;                  /* a session of the test's own, made anew for each test */
 
@@ -31,6 +31,9 @@ int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTes
 #define cluster_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, cluster_raw_close)
 int cluster_raw_open(void **state);
 int cluster_raw_close(void **state);
+/* The same of f(void), in a world of its own. */
+#define world_test(f) WORLD_TEST(f, cluster_raw_open, cluster_world_end)
+int cluster_world_end(void **state);
 
 /* ZKL_TEST_CHROOT=/a/b: every client of cluster_options() lives below that node, which is there.
  * What a client calls path is at cluster_at(path) for the raw connection, and cluster_servers(list)
@@ -43,6 +46,7 @@ struct zkl_client_options cluster_options(void);
 /* A connected client, from options or with cluster_options(). */
 struct zkl_client *cluster_client_with(const struct zkl_client_options *options);
 struct zkl_client *cluster_client(void);
+struct zkl_client *world_client(void);
 struct zkl_mutex *cluster_mutex(struct zkl_client *client, const char *path);
 /* Free the mutexes (up to a NULL), then the client. Each call must return 0. */
 #define cluster_free(client, ...)                                                                  \
@@ -63,6 +67,7 @@ struct actor;
 typedef int (*actor_fn)(void *arg);
 
 struct actor *actor_new(void);
+struct actor *world_actor(void); /* idle when the test returns */
 /* Begin; the actor must be idle. */
 void actor_begin(struct actor *actor, actor_fn fn, void *arg);
 /* 1 once what was begun is done. */

@@ -117,6 +117,23 @@ struct proxy *proxy_for(struct zkl_client_options *options)
     return proxy;
 }
 
+struct proxy *world_proxy_for(struct zkl_client_options *options)
+{
+    struct proxy *proxy = world_proxy();
+
+    options->servers = cluster_servers(proxy_address(proxy));
+    return proxy;
+}
+
+struct zkl_client *world_client_through(struct proxy **proxy, int session_ms)
+{
+    struct zkl_client_options options = cluster_options();
+
+    *proxy = world_proxy_for(&options);
+    options.session_timeout_ms = session_ms;
+    return world_client_with(&options);
+}
+
 int64_t requests(struct proxy *proxy)
 {
     return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -

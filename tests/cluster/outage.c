@@ -23,6 +23,14 @@ struct zkl_client *client_of(int session_ms)
     return cluster_client_with(&options);
 }
 
+struct zkl_client *world_client_of(int session_ms)
+{
+    struct zkl_client_options options = cluster_options();
+
+    options.session_timeout_ms = session_ms;
+    return world_client_with(&options);
+}
+
 int64_t took_begin(void)
 {
     lag_begin();
@@ -63,16 +71,19 @@ int state_count(struct state_counts *states, enum zkl_hold_state state)
     return n;
 }
 
-void scene_begin(struct scene *s, const char *name, int session_ms)
+struct scene *scene_begin(const char *name, int session_ms)
 {
+    struct scene *s = world_alloc(sizeof *s);
+
     *s = (struct scene){.path = cluster_path(name), .states.mu = PTHREAD_MUTEX_INITIALIZER};
-    s->client = client_of(session_ms);
-    s->other = client_of(session_ms);
-    s->mutex = cluster_mutex(s->client, s->path);
-    s->others = cluster_mutex(s->other, s->path);
-    s->actor = actor_new();
+    s->client = world_client_of(session_ms);
+    s->other = world_client_of(session_ms);
+    s->mutex = world_mutex(s->client, s->path);
+    s->others = world_mutex(s->other, s->path);
+    s->actor = world_actor();
     s->take = take_of(s->others);
     check_ok(zkl_mutex_set_callback(s->mutex, count_state, &s->states));
+    return s;
 }
 
 void scene_end(struct scene *s)
@@ -85,9 +96,6 @@ void scene_end(struct scene *s)
     } while (was_late(rc) && net_now_ms() < end_ms);
     check_ok(rc);
     check_wait(cluster_children(s->path) == 0, WAIT_MS);
-    actor_end(s->actor);
-    cluster_free(s->client, s->mutex);
-    cluster_free(s->other, s->others);
 }
 
 void check_others_unlock(struct scene *s)

@@ -15,6 +15,7 @@ void server_down(void);
 void server_back(void);
 /* A connected client with this session timeout. */
 struct zkl_client *client_of(int session_ms);
+struct zkl_client *world_client_of(int session_ms);
 
 #define SHORT_SESSION_MS 2400
 
@@ -40,7 +41,7 @@ struct scene {
     struct state_counts states; /* what mutex's callback got */
 };
 
-void scene_begin(struct scene *s, const char *name, int session_ms);
+struct scene *scene_begin(const char *name, int session_ms);
 /* Whatever happened, the path can be locked, and nothing is left. */
 void scene_end(struct scene *s);
 /* What a short session's hold ends with where a slow machine let the session, its link or its window end. */

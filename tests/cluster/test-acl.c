@@ -42,7 +42,7 @@ static void check_refused(struct zkl_client *client, const char *path, const cha
                           const char *try_word)
 {
     int (*const calls[])(struct zkl_mutex *) = {zkl_mutex_lock, lock_for_long, zkl_mutex_trylock};
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
     for (int i = 0; i < 6; i++) {
         int64_t start = net_now_ms();
@@ -52,7 +52,6 @@ static void check_refused(struct zkl_client *client, const char *path, const cha
         check_says(i % 3 == 2 ? try_word : word);
         check_num(zkl_mutex_hold_count(mutex), ==, 0);
     }
-    check_ok(zkl_mutex_free(mutex));
 }
 
 /* Nothing is under way for this client: what can't be deleted is not tried again and again. */
@@ -67,58 +66,51 @@ static bool is_at_rest(struct zkl_client *client)
 /* --- a right that is missing ------------------------------------------------------------------ */
 
 /* Goal: no CREATE on the path: every call says so, and leaves nothing. Modes: F57. */
-static void without_create_on_the_path(void **state)
+static void without_create_on_the_path(void)
 {
     const char *path = make_path(cluster_path("no-create"), CREATE);
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     check_refused(client, path, "CREATE", "CREATE");
     check_num(cluster_children(path), ==, 0);
-    cluster_free(client, NULL);
 }
 
 /* Goal: the client would have to make the path, and the path's parent denies that. The same two
  * steps below. */
-static void without_create_on_a_parent(void **state)
+static void without_create_on_a_parent(void)
 {
     const char *parent = make_path(cluster_path("no-create-above"), CREATE);
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     char path[128];
 
-    (void)state;
     snprintf(path, sizeof path, "%s/lock", parent);
     check_refused(client, path, "CREATE on a parent", "CREATE on a parent");
     snprintf(path, sizeof path, "%s/deep/below/lock", parent);
     check_refused(client, path, "CREATE on a parent", "CREATE on a parent");
     check_num(cluster_children(parent), ==, 0);
-    cluster_free(client, NULL);
 }
 
 /* Goal: no READ on the path: the queue can't be seen, so nothing is granted, and the node that was
  * made on the way is taken back. Modes: F57. */
-static void without_read_on_the_path(void **state)
+static void without_read_on_the_path(void)
 {
     const char *path = make_path(cluster_path("no-read"), READ);
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     check_refused(client, path, "READ", "READ");
     check_wait(cluster_children(path) == 0, WAIT_MS);
-    cluster_free(client, NULL);
 }
 
 /* Goal: no READ on the predecessor's node: it can't be watched, so the wait ends, and so does its
  * node. Modes: F57. */
-static void without_read_on_the_predecessor(void **state)
+static void without_read_on_the_predecessor(void)
 {
     const char *path = make_path(cluster_path("no-read-before"), 0);
     struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
     char before[160];
 
-    (void)state;
     snprintf(before, sizeof before, "%s/_c_00000000-0000-4000-8000-000000000000-lock-",
              cluster_at(path));
     check_ok(wire_create_acl(raw, before, "", WIRE_EPHEMERAL_SEQUENTIAL, &hidden, 1, before,
@@ -131,7 +123,6 @@ static void without_read_on_the_predecessor(void **state)
     check_ok(wire_delete(raw, before, -1));
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: a waiter loses the right to READ its predecessor. The server uses the watch up in silence
@@ -139,17 +130,16 @@ static void without_read_on_the_predecessor(void **state)
  * or with the grant.
  * Method: an older server answers exists without that right. There the wait lasts as long as the
  * predecessor's node. */
-static void a_waiter_that_may_not_read_any_more(void **state)
+static void a_waiter_that_may_not_read_any_more(void)
 {
     const struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
     const bool takes_read = exists_takes_read();
 
-    (void)state;
     for (int deleted = 0; deleted < 2; deleted++) {
         const char *path = make_path(cluster_path(deleted ? "hidden-gone" : "hidden"), 0);
-        struct zkl_client *client = cluster_client();
-        struct zkl_mutex *mutex = cluster_mutex(client, path);
-        struct actor *waiter = actor_new();
+        struct zkl_client *client = world_client();
+        struct zkl_mutex *mutex = world_mutex(client, path);
+        struct actor *waiter = world_actor();
         char before[160];
 
         snprintf(before, sizeof before, "%s/_c_00000000-0000-4000-8000-000000000000-lock-",
@@ -164,8 +154,6 @@ static void a_waiter_that_may_not_read_any_more(void **state)
         check_true(rc == ZKL_EACCES || (rc == 0 && (deleted || !takes_read)));
         if (rc == 0)
             check_ok(actor_do(waiter, do_unlock, mutex));
-        actor_end(waiter);
-        cluster_free(client, mutex);
     }
 }
 
@@ -179,7 +167,7 @@ static int do_take_permit(void *semaphore)
 /* Goal: the waiter has the right back before its client looks: the client sees by the node's
  * version that something changed in between. Method: the test denies READ of a semaphore's leases
  * for the moment in which the only permit is released. */
-static void a_waiter_that_might_not_read_for_a_moment(void **state)
+static void a_waiter_that_might_not_read_for_a_moment(void)
 {
     const struct wire_acl hidden[2] = {
         {WIRE_PERM_ALL, "auth", ""},
@@ -187,18 +175,17 @@ static void a_waiter_that_might_not_read_for_a_moment(void **state)
     };
     const struct wire_acl everybody = {WIRE_PERM_ALL, "world", "anyone"};
     const char *path = cluster_path("moment");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_client *client = world_client(), *other = world_client();
     struct zkl_semaphore *mine, *theirs;
     struct zkl_permit *permit;
-    struct actor *waiter = actor_new();
+    struct actor *waiter = world_actor();
     enum { LOOKED_MAX = 10 }; /* it looked in that moment, as it can where a machine is slow */
     char leases[160];
     int rc, looked = 0;
 
-    (void)state;
     snprintf(leases, sizeof leases, "%s/leases", cluster_at(path));
-    check_ok(zkl_semaphore_new(&mine, client, path, 1, NULL));
-    check_ok(zkl_semaphore_new(&theirs, other, path, 1, NULL));
+    mine = world_semaphore(client, path, 1, NULL);
+    theirs = world_semaphore(other, path, 1, NULL);
     check_ok(wire_auth(raw, "digest", "administrator:secret"));
     do {
         check_ok(zkl_semaphore_acquire(theirs, 1, NULL, &permit));
@@ -210,22 +197,16 @@ static void a_waiter_that_might_not_read_for_a_moment(void **state)
         rc = actor_result(waiter);
     } while (rc == ZKL_EACCES && ++looked < LOOKED_MAX);
     check_num(rc, ==, 0);
-    actor_end(waiter);
-    zkl_semaphore_free(mine);
-    zkl_semaphore_free(theirs);
-    cluster_free(client, NULL);
-    cluster_free(other, NULL);
 }
 
 /* Goal: without DELETE, unlock releases the hold, and says that the node stays and until when. The
  * end of the session removes the node. Modes: F57. */
-static void without_delete_unlock_says_what_stays(void **state)
+static void without_delete_unlock_says_what_stays(void)
 {
     const char *path = make_path(cluster_path("no-delete"), DELETE);
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_EACCES);
     check_says(path);
@@ -238,19 +219,17 @@ static void without_delete_unlock_says_what_stays(void **state)
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
     check_closed(zkl_client_close(client, WAIT_MS));
     check_num(cluster_children(path), ==, 0);
-    cluster_free(client, mutex);
 }
 
 /* Goal: no DELETE, and a wait that times out: it ends in time, its node stays as long as its
  * client, and others go on once that is closed. Modes: F57. */
-static void without_delete_a_wait_times_out(void **state)
+static void without_delete_a_wait_times_out(void)
 {
     const char *path = make_path(cluster_path("no-delete-wait"), DELETE);
-    struct zkl_client *holder = cluster_client(), *client = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *holder = world_client(), *client = world_client();
+    struct zkl_mutex *held = world_mutex(holder, path), *mutex = world_mutex(client, path);
+    struct actor *actor = world_actor();
 
-    (void)state;
     check_ok(zkl_mutex_lock(held));
     struct take take = take_of(mutex);
     take.wait.deadline_ns = zkl_now_ns() + lag_room_ms(300) * INT64_C(1000000);
@@ -262,9 +241,6 @@ static void without_delete_a_wait_times_out(void **state)
     check_closed(zkl_client_close(holder, WAIT_MS));
     check_num(cluster_children(path), ==, 0);
     check_num(zkl_mutex_unlock(held), ==, ZKL_ELOST);
-    actor_end(actor);
-    cluster_free(client, mutex);
-    cluster_free(holder, held);
 }
 
 /* --- a right that is taken away ---------------------------------------------------------------- */
@@ -278,7 +254,7 @@ static struct zkl_client *denied_client(void)
 
     check_ok(wire_auth(raw, "digest", "stranger:strange"));
     options.session_timeout_ms = DENIED_MS;
-    return cluster_client_with(&options);
+    return world_client_with(&options);
 }
 
 static bool is_proved(struct zkl_client *client)
@@ -295,19 +271,18 @@ static bool is_proved(struct zkl_client *client)
  * Method: one client holds three locks with callbacks. The test gives the nodes of the first two to
  * a stranger alone, for longer than a session timeout, and then gives the first node back.
  * Modes: F57. */
-static void a_held_node_that_its_client_may_not_read(void **state)
+static void a_held_node_that_its_client_may_not_read(void)
 {
     static struct notes notes[3] = {NOTES_INIT, NOTES_INIT, NOTES_INIT};
     const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
     const struct wire_acl anyone = {WIRE_PERM_ALL, "world", "anyone"};
     const char *names[3] = {"denied-a", "denied-b", "denied-c"};
     struct zkl_client *client = denied_client();
-    struct zkl_mutex *held[3], *late = cluster_mutex(client, cluster_path("denied-late"));
+    struct zkl_mutex *held[3], *late = world_mutex(client, cluster_path("denied-late"));
     char nodes[3][256];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
-        held[i] = cluster_mutex(client, cluster_path(names[i]));
+        held[i] = world_mutex(client, cluster_path(names[i]));
         check_ok(zkl_mutex_set_callback(held[i], take_note, &notes[i]));
         check_ok(zkl_mutex_lock(held[i]));
         check_num(zkl_mutex_node_path(held[i], nodes[i], sizeof nodes[i]), >, 0);
@@ -339,23 +314,20 @@ static void a_held_node_that_its_client_may_not_read(void **state)
     for (int i = 0; i < 3; i++) {
         check_ok(zkl_mutex_unlock(held[i]));
         check_num(cluster_children(cluster_path(names[i])), ==, 0);
-        check_ok(zkl_mutex_free(held[i]));
     }
-    cluster_free(client, late);
 }
 
 /* Goal: where the only hold's node is denied nothing is proved any more, and unlock still deletes it. Method: its
  * ACL is given to a stranger, until the session's own window is over. Modes: F57. */
-static void the_only_held_node_may_not_be_read(void **state)
+static void the_only_held_node_may_not_be_read(void)
 {
     static struct notes notes = NOTES_INIT;
     const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
     const char *path = cluster_path("denied-alone");
     struct zkl_client *client = denied_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     char node[256];
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
@@ -369,7 +341,6 @@ static void the_only_held_node_may_not_be_read(void **state)
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: a client set a watch while it had the right to read the node, and then lost that right. The
@@ -377,14 +348,13 @@ static void the_only_held_node_may_not_be_read(void **state)
  * from 3.8.4 and 3.9.2 on; an older server only if its distribution took the patch, as Debian 12
  * did). From the same versions on exists needs the right, once the server finds the node.
  * Method: raw requests. The server would send the event before its answer that there is no node. */
-static void a_watch_without_the_right_to_read(void **state)
+static void a_watch_without_the_right_to_read(void)
 {
     const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
     const bool takes_read = exists_takes_read();
     const char *node = cluster_at(cluster_path("watched"));
     struct wire *w = NULL;
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", "stranger:strange"));
     check_ok(wire_open(&w, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     check_num(wire_exists(w, node, NULL), ==, WIRE_NONODE);
@@ -397,22 +367,20 @@ static void a_watch_without_the_right_to_read(void **state)
     check_num(flw_watch_count(zks_host(), zks_port(server, 0), node), ==, 0);
     int told = wire_wait_event(w, 0, NULL, 0);
     check_true(told == WIRE_IO || (!takes_read && told == WIRE_DELETED));
-    wire_close(w);
 }
 
 /* --- a client that keeps its nodes to itself -------------------------------------------------- */
 
 /* Goal: with ZKL_ACL_CREATOR the nodes and the parents that the library makes belong to the
  * credential alone. */
-static void creator_only_is_what_every_node_gets(void **state)
+static void creator_only_is_what_every_node_gets(void)
 {
     const char *parent = cluster_path("creator");
     struct zkl_client *client = creator_client(CREDENTIAL);
     char path[128], node[256];
 
-    (void)state;
     snprintf(path, sizeof path, "%s/deep/lock", parent);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
@@ -422,21 +390,19 @@ static void creator_only_is_what_every_node_gets(void **state)
     check_creators(cluster_at(path));
     check_creators(cluster_at(parent));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: a client with the credential contends. A client without it, or with another one, hears
  * which right is denied. */
-static void others_are_told_what_is_denied(void **state)
+static void others_are_told_what_is_denied(void)
 {
     const char *path = cluster_path("creator-others");
     struct zkl_client *client = creator_client(CREDENTIAL), *same = creator_client(CREDENTIAL);
-    struct zkl_client *none = cluster_client(), *other = creator_client("bob:builder");
-    struct zkl_mutex *mutex = cluster_mutex(client, path), *again = cluster_mutex(same, path);
-    struct actor *actor = actor_new(), *waiter = actor_new();
+    struct zkl_client *none = world_client(), *other = creator_client("bob:builder");
+    struct zkl_mutex *mutex = world_mutex(client, path), *again = world_mutex(same, path);
+    struct actor *actor = world_actor(), *waiter = world_actor();
     char below[128];
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     check_ok(zkl_mutex_lock(mutex));
     check_num(actor_do(actor, do_trylock, again), ==, ZKL_EBUSY);
@@ -450,31 +416,24 @@ static void others_are_told_what_is_denied(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, again));
-    actor_end(waiter);
-    actor_end(actor);
-    cluster_free(none, NULL);
-    cluster_free(other, NULL);
-    cluster_free(same, again);
-    cluster_free(client, mutex);
 }
 
 /* --- a credential that is refused ------------------------------------------------------------- */
 
 /* Goal: with a scheme that the server does not know each call says ZKL_EAUTH immediately, also a
  * call that came before the refusal. Close and free work. */
-static void a_refused_credential_ends_every_call(void **state)
+static void a_refused_credential_ends_every_call(void)
 {
     struct zkl_client_options options = cluster_options();
     const char *path = cluster_path("refused");
 
-    (void)state;
     options.auth_scheme = "nonsense";
     options.auth_credential = CREDENTIAL;
     options.connect_timeout_ms = 0;
     for (int i = 0; i < 4; i++) {
         options.acl = i % 2 ? ZKL_ACL_CREATOR : ZKL_ACL_OPEN;
-        struct zkl_client *client = cluster_client_with(&options);
-        struct zkl_mutex *mutex = cluster_mutex(client, path);
+        struct zkl_client *client = world_client_with(&options);
+        struct zkl_mutex *mutex = world_mutex(client, path);
         int64_t start = net_now_ms();
         check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
         check_says(path);
@@ -482,26 +441,25 @@ static void a_refused_credential_ends_every_call(void **state)
         check_num(zkl_mutex_trylock(mutex), ==, ZKL_EAUTH);
         check_true(net_now_ms() - start < 10000 || lag_is_slow());
         check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
-        cluster_free(client, mutex);
     }
     check_num(cluster_children(path), ==, 0);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(without_create_on_the_path),
-    cluster_test(without_create_on_a_parent),
-    cluster_test(without_read_on_the_path),
-    cluster_test(without_read_on_the_predecessor),
-    cluster_test(a_waiter_that_may_not_read_any_more),
-    cluster_test(a_waiter_that_might_not_read_for_a_moment),
-    cluster_test(without_delete_unlock_says_what_stays),
-    cluster_test(without_delete_a_wait_times_out),
-    cluster_test(a_held_node_that_its_client_may_not_read),
-    cluster_test(the_only_held_node_may_not_be_read),
-    cluster_test(a_watch_without_the_right_to_read),
-    cluster_test(creator_only_is_what_every_node_gets),
-    cluster_test(others_are_told_what_is_denied),
-    cluster_test(a_refused_credential_ends_every_call),
+    world_test(without_create_on_the_path),
+    world_test(without_create_on_a_parent),
+    world_test(without_read_on_the_path),
+    world_test(without_read_on_the_predecessor),
+    world_test(a_waiter_that_may_not_read_any_more),
+    world_test(a_waiter_that_might_not_read_for_a_moment),
+    world_test(without_delete_unlock_says_what_stays),
+    world_test(without_delete_a_wait_times_out),
+    world_test(a_held_node_that_its_client_may_not_read),
+    world_test(the_only_held_node_may_not_be_read),
+    world_test(a_watch_without_the_right_to_read),
+    world_test(creator_only_is_what_every_node_gets),
+    world_test(others_are_told_what_is_denied),
+    world_test(a_refused_credential_ends_every_call),
 };
 
 int main(int argc, char **argv)

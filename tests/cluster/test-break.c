@@ -35,15 +35,14 @@ static const char *own_node(struct zkl_mutex *mutex)
 /* --- holders, waiters, and what comes in between --------------------------------------------- */
 
 /* Goal: a holder whose node is broken hears LOST with the reason, and the next in line holds. */
-static void a_broken_holder_hears_of_it(void **state)
+static void a_broken_holder_hears_of_it(void)
 {
     const char *path = cluster_path("broken");
     struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path), *next = cluster_mutex(other, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path), *next = world_mutex(other, path);
+    struct actor *actor = world_actor();
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     const char *node = own_node(mutex);
@@ -56,22 +55,18 @@ static void a_broken_holder_hears_of_it(void **state)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(actor_do(actor, do_unlock, next));
     check_num(cluster_children(path), ==, 0);
-    actor_end(actor);
-    cluster_free(client, mutex);
-    cluster_free(other, next);
 }
 
 /* Goal: a waiter whose node is broken queues again, at the end. Method: it stands between a holder and
  * another waiter. Modes: F11. */
-static void a_broken_waiter_queues_again(void **state)
+static void a_broken_waiter_queues_again(void)
 {
     const char *path = cluster_path("broken-waiter");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *waiter = actor_new(), *last = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *waiter = world_actor(), *last = world_actor();
     const struct zkl_inspection *before = NULL, *after = NULL;
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(waiter, do_lock, mutex);
     check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -94,19 +89,15 @@ static void a_broken_waiter_queues_again(void **state)
     check_ok(actor_do(last, do_unlock, mutex));
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, mutex));
-    actor_end(waiter);
-    actor_end(last);
-    cluster_free(client, mutex);
 }
 
 /* Goal: break deletes only the node that the caller means. It keeps another node with the same
  * path, and reports a node that is not there. */
-static void break_compares_the_birth(void **state)
+static void break_compares_the_birth(void)
 {
     const char *node = below(cluster_path("birth"), "lock-0000000000");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     uint64_t first = make_node(node, "somebody");
     drop_node(node);
     uint64_t second = make_node(node, "somebody");
@@ -120,19 +111,17 @@ static void break_compares_the_birth(void **state)
     check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_ENONODE, node);
     make_node(node, "somebody");
     check_ok(zkl_break(client, node, 0, 0, WAIT_MS));
-    cluster_free(client, NULL);
 }
 
 /* Goal: data that somebody writes between the look and the deletion does not keep a node. Break
  * spares another node in its place. Method: the proxy holds the deletion back. */
-static void what_happens_between_look_and_deletion_counts(void **state)
+static void what_happens_between_look_and_deletion_counts(void)
 {
     const char *node = below(cluster_path("between"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct breaking b = {client_through(&proxy, BRIEF_MS), node, 0, WAIT_MS};
-    struct actor *actor = actor_new();
+    struct breaking b = {world_client_through(&proxy, BRIEF_MS), node, 0, WAIT_MS};
+    struct actor *actor = world_actor();
 
-    (void)state;
     b.czxid = make_node(node, "somebody");
     check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
     actor_begin(actor, do_break, &b);
@@ -157,26 +146,22 @@ static void what_happens_between_look_and_deletion_counts(void **state)
         check_true(node_is_there(node));
         drop_node(node);
     }
-    actor_end(actor);
-    cluster_free(b.client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: a node whose session ended long ago, but which the server never removed, blocks every
  * contender. An operator can find it and delete it. A look shows the node as the holder, without a
  * session, with its age, its owner text and the contenders behind it. Method: a persistent node in
  * its place. Modes: F59. */
-static void a_node_without_a_session_is_found_and_broken(void **state)
+static void a_node_without_a_session_is_found_and_broken(void)
 {
     const char *path = cluster_path("stale");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *actor = world_actor();
     const struct zkl_inspection *inspection;
     struct wire_stat stat;
     char node[300];
 
-    (void)state;
     make_root(path, "");
     const char *prefix = below(cluster_at(path), "_c_11111111-2222-4333-8444-555555555555-lock-");
     check_ok(wire_create(raw, prefix, "db7 4711 1", WIRE_SEQUENTIAL, node, sizeof node));
@@ -204,18 +189,14 @@ static void a_node_without_a_session_is_found_and_broken(void **state)
     zkl_inspection_free(inspection);
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    check_ok(wire_delete_tree(raw, cluster_at(path)));
 }
 
 /* Goal: a node with children is not one of a lock: it stays, by force too. */
-static void a_node_with_children_stays(void **state)
+static void a_node_with_children_stays(void)
 {
     const char *node = below(cluster_path("children"), "folder");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     make_node(node, "somebody"); /* and what is above it */
     drop_node(node);
     check_ok(wire_create(raw, cluster_at(node), "", WIRE_PERSISTENT, NULL, 0));
@@ -225,14 +206,13 @@ static void a_node_with_children_stays(void **state)
     wait.deadline_ns = 0;
     check_num(zkl_revoke(client, node, &wait, ZKL_INSPECT_FORCE), ==, ZKL_EFOREIGN);
     check_true(node_is_there(node));
-    cluster_free(client, NULL);
 }
 
 /* --- a lost link ------------------------------------------------------------------------------ */
 
 /* Goal: a deletion whose answer is lost counts as done, one whose request is lost is made again, and so
  * is a look. */
-static void breaking_survives_a_lost_link(void **state)
+static void breaking_survives_a_lost_link(void)
 {
     static const struct {
         enum proxy_op op;
@@ -244,9 +224,8 @@ static void breaking_survives_a_lost_link(void **state)
     };
     const char *node = below(cluster_path("break-lost"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t czxid = make_node(node, "somebody");
         proxy_reset_counts(proxy);
@@ -259,18 +238,16 @@ static void breaking_survives_a_lost_link(void **state)
         check_true(!node_is_there(node));
         check_num(proxy_counts(proxy, PROXY_DELETE), ==, cases[i].deletes);
     }
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_broken_holder_hears_of_it),
-    cluster_test(a_broken_waiter_queues_again),
-    cluster_test(break_compares_the_birth),
-    cluster_test(what_happens_between_look_and_deletion_counts),
-    cluster_test(a_node_without_a_session_is_found_and_broken),
-    cluster_test(a_node_with_children_stays),
-    cluster_test(breaking_survives_a_lost_link),
+    world_test(a_broken_holder_hears_of_it),
+    world_test(a_broken_waiter_queues_again),
+    world_test(break_compares_the_birth),
+    world_test(what_happens_between_look_and_deletion_counts),
+    world_test(a_node_without_a_session_is_found_and_broken),
+    world_test(a_node_with_children_stays),
+    world_test(breaking_survives_a_lost_link),
 };
 
 int main(int argc, char **argv)

@@ -30,17 +30,11 @@ struct user {
 static struct user user_of(struct zkl_client *client, const char *path, int64_t retain_ms)
 {
     struct user u = {.client = client};
-    check_ok(zkl_rwlock_new(&u.rwlock, client, path, NULL));
+    u.rwlock = world_rwlock(client, path, NULL);
     check_ok(zkl_rwlock_retain_readers(u.rwlock, retain_ms));
     u.read = zkl_rwlock_reader(u.rwlock);
     u.write = zkl_rwlock_writer(u.rwlock);
     return u;
-}
-
-static void user_end(struct user *u)
-{
-    check_ok(zkl_rwlock_free(u->rwlock));
-    check_ok(zkl_client_free(u->client));
 }
 
 static bool two_have_one(struct user *u)
@@ -269,26 +263,25 @@ static int play(void *number)
 }
 
 /* Goal: whatever threads do, of several handles and clients, no writer meets anybody, and all calls say what they should. */
-static void a_crowd_of_all_kinds(void **state)
+static void a_crowd_of_all_kinds(void)
 {
     const char *path = cluster_path("crowd");
     const char *aside = cluster_path("aside");
     struct actor *actors[PLAYERS];
 
-    (void)state;
     memset(&all, 0, sizeof all);
     for (int i = 0; i < 3; i++)
-        all.client[i] = cluster_client();
+        all.client[i] = world_client();
     all.u[0] = user_of(all.client[0], path, 50);
     all.u[1] = user_of(all.client[0], path, LONG_MS);
     all.u[2] = user_of(all.client[1], path, 200);
     all.u[3] = user_of(all.client[2], path, 0);
-    all.mutex = cluster_mutex(all.client[1], path);
-    all.aside = cluster_mutex(all.client[0], aside);
+    all.mutex = world_mutex(all.client[1], path);
+    all.aside = world_mutex(all.client[0], aside);
     struct zkl_member members[] = {zkl_member_mutex(all.u[0].read), zkl_member_mutex(all.aside)};
-    check_ok(zkl_multi_new(&all.multi, all.client[0], members, 2));
+    all.multi = world_multi(all.client[0], members, 2);
     for (int i = 0; i < PLAYERS; i++) {
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         actor_begin(actors[i], play, (void *)(uintptr_t)(i + 1));
     }
     int64_t end = net_now_ms() + CROWD_MS;
@@ -297,21 +290,11 @@ static void a_crowd_of_all_kinds(void **state)
         check_wait(atomic_load(&all.writes) > writes && atomic_load(&all.reads) > reads, WAIT_MS);
     }
     atomic_store(&all.stop, true);
-    for (int i = 0; i < PLAYERS; i++) {
+    for (int i = 0; i < PLAYERS; i++)
         check_ok(actor_result(actors[i]));
-        actor_end(actors[i]);
-    }
     print_message("%ld reads, %ld writes\n", atomic_load(&all.reads), atomic_load(&all.writes));
     check_num(atomic_load(&all.wrong), ==, 0);
     check_num(atomic_load(&all.odd), ==, 0);
-    check_ok(zkl_multi_free(all.multi));
-    check_ok(zkl_mutex_free(all.mutex));
-    check_ok(zkl_mutex_free(all.aside));
-    for (int i = 0; i < HANDLES; i++)
-        check_ok(zkl_rwlock_free(all.u[i].rwlock));
-    check_wait(cluster_children(path) == 0, WAIT_MS);
-    for (int i = 0; i < 3; i++)
-        check_ok(zkl_client_free(all.client[i]));
 }
 
 /* --- readers who never stop -------------------------------------------------------------------------- */
@@ -357,7 +340,7 @@ static void begin_busy(struct actor **actors, int n, struct zkl_mutex *read)
     atomic_store(&busy.stop, false);
     busy.read = read;
     for (int i = 0; i < n; i++) {
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         actor_begin(actors[i], never_stop, NULL);
     }
     long before = atomic_load(&busy.reads);
@@ -367,10 +350,8 @@ static void begin_busy(struct actor **actors, int n, struct zkl_mutex *read)
 static void end_busy(struct actor **actors, int n)
 {
     atomic_store(&busy.stop, true);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         check_ok(actor_result(actors[i]));
-        actor_end(actors[i]);
-    }
 }
 
 static atomic_int spoiled;
@@ -389,15 +370,14 @@ static size_t spoil_events(enum proxy_dir dir, int op, unsigned char *frame, siz
 }
 
 /* Goal: the next list finds a writer whose event was lost, while readers never stop. */
-static void a_lost_event_is_made_up_for(void **state)
+static void a_lost_event_is_made_up_for(void)
 {
     const char *path = cluster_path("spoiled");
     struct actor *actors[4];
     struct proxy *proxy;
 
-    (void)state;
-    struct user r = user_of(client_through(&proxy, BRIEF_MS), path, LONG_MS);
-    struct user w = user_of(cluster_client(), path, 0);
+    struct user r = user_of(world_client_through(&proxy, BRIEF_MS), path, LONG_MS);
+    struct user w = user_of(world_client(), path, 0);
     keep(&r);
     begin_busy(actors, 4, r.read);
     proxy_set_hook(proxy, spoil_events, NULL);
@@ -406,29 +386,23 @@ static void a_lost_event_is_made_up_for(void **state)
     check_ok(zkl_mutex_unlock(w.write));
     proxy_set_hook(proxy, NULL, NULL);
     end_busy(actors, 4);
-    user_end(&w);
-    user_end(&r);
-    proxy_stop(proxy);
 }
 
 /* Goal: a client that is closed under busy readers ends them with a code, and leaves nothing. */
-static void close_under_busy_readers(void **state)
+static void close_under_busy_readers(void)
 {
     const char *path = cluster_path("closed");
     struct actor *actors[4];
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
-        struct user r = user_of(cluster_client(), path, LONG_MS);
+        struct user r = user_of(world_client(), path, LONG_MS);
         begin_busy(actors, 4, r.read);
         check_closed(zkl_client_close(r.client, WAIT_MS));
         for (int a = 0; a < 4; a++) {
             int rc = actor_result(actors[a]);
             if (rc != ZKL_ECLOSED && rc != ZKL_EUNCONFIRMED) /* of a node of its own */
                 check_num(rc, ==, ZKL_ELOST);
-            actor_end(actors[a]);
         }
-        user_end(&r);
         check_wait(cluster_children(path) <= 0, WAIT_MS);
     }
 }
@@ -442,21 +416,19 @@ static int lock_for_200(void *m)
 
 /* Goal: a writer that gives up lets readers in again. A reader behind the writer times out. A
  * cancel object ends both waits. */
-static void who_gives_up_is_gone(void **state)
+static void who_gives_up_is_gone(void)
 {
     const char *path = cluster_path("gives-up");
-    struct user r = user_of(cluster_client(), path, LONG_MS),
-                w = user_of(cluster_client(), path, 0);
-    struct actor *inside = actor_new(), *writer = actor_new(), *late = actor_new();
-    (void)state;
+    struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
+    struct actor *inside = world_actor(), *writer = world_actor(), *late = world_actor();
 
     for (int own = 0; own < 2; own++) {
         struct zkl_mutex *write = own ? r.write : w.write;
         keep(&r);
         check_ok(actor_do(inside, do_lock, r.read));
         struct cancel_wait wait = {.mutex = write}, behind = {.mutex = r.read};
-        check_ok(zkl_cancel_new(&wait.cancel));
-        check_ok(zkl_cancel_new(&behind.cancel));
+        wait.cancel = world_cancel();
+        behind.cancel = world_cancel();
         actor_begin(writer, do_lock_cancel, &wait);
         check_wait(cluster_children(path) == 2, WAIT_MS);
         check_wait(actor_do(late, lock_for_200, r.read) == ZKL_ETIMEDOUT ||
@@ -475,14 +447,7 @@ static void who_gives_up_is_gone(void **state)
         check_ok(actor_do(late, do_unlock, r.read));
         check_ok(actor_do(inside, do_unlock, r.read));
         check_wait(cluster_children(path) == 0, WAIT_MS);
-        zkl_cancel_free(wait.cancel);
-        zkl_cancel_free(behind.cancel);
     }
-    actor_end(inside);
-    actor_end(writer);
-    actor_end(late);
-    user_end(&w);
-    user_end(&r);
 }
 
 /* --- children of the process ---------------------------------------------------------------------------- */
@@ -501,13 +466,11 @@ static int use_in_child(struct user *u)
 
 /* Goal: the calls of a forked child say EFORK where its parent's thread is in. The child takes
  * nothing from the parent. */
-static void a_child_is_not_in(void **state)
+static void a_child_is_not_in(void)
 {
     const char *path = cluster_path("child");
-    struct user r = user_of(cluster_client(), path, LONG_MS),
-                w = user_of(cluster_client(), path, 0);
+    struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
     int status;
-    (void)state;
     skip_under_gcc_tsan();
     keep(&r);
     check_ok(zkl_mutex_lock(r.read));
@@ -522,8 +485,6 @@ static void a_child_is_not_in(void **state)
     check_ok(zkl_mutex_unlock(r.read));
     check_ok(zkl_mutex_lock_for(w.write, WAIT_MS));
     check_ok(zkl_mutex_unlock(w.write));
-    user_end(&w);
-    user_end(&r);
 }
 
 /* --- many clients ----------------------------------------------------------------------------------------- */
@@ -540,21 +501,20 @@ static int64_t cost_of(struct proxy *proxy, struct zkl_mutex *read, int n)
 
 /* Goal: more clients read than may keep a node. The other clients read as without a kept node. They
  * cost no more requests, except a try at times. A try for the writer asks all. */
-static void at_most_32_keep_one(void **state)
+static void at_most_32_keep_one(void)
 {
     enum { N = 20 };
     const char *path = cluster_path("many");
     struct user u[CLIENTS];
     struct proxy *proxy, *bare_proxy;
-    (void)state;
     for (int i = 0; i < CLIENTS; i++) {
         struct zkl_client *client =
-            i < CLIENTS - 1 ? cluster_client() : client_through(&proxy, SESSION_MS);
+            i < CLIENTS - 1 ? world_client() : world_client_through(&proxy, SESSION_MS);
         u[i] = user_of(client, path, LONG_MS);
         cycle(u[i].read, 1);
     }
     check_wait(cluster_children(path) == 32, WAIT_MS);
-    struct user bare = user_of(client_through(&bare_proxy, SESSION_MS), path, 0);
+    struct user bare = user_of(world_client_through(&bare_proxy, SESSION_MS), path, 0);
     cycle(bare.read, 1);
     int64_t plain = cost_of(bare_proxy, bare.read, N);
     int64_t beyond = cost_of(proxy, u[CLIENTS - 1].read, N);
@@ -564,27 +524,20 @@ static void at_most_32_keep_one(void **state)
     check_wait(cluster_children(path) == 32, WAIT_MS);
     check_try_gets(bare.write, path);
     check_ok(zkl_mutex_unlock(bare.write));
-    user_end(&bare);
-    for (int i = 0; i < CLIENTS; i++)
-        user_end(&u[i]);
-    proxy_stop(proxy);
-    proxy_stop(bare_proxy);
 }
 
 /* --- what is asked of those inside ------------------------------------------------------------------------- */
 
 /* Goal: a reader that is in hears that somebody asks for the node, and that the node was deleted.
  * No other reader comes in after either. */
-static void those_inside_are_asked(void **state)
+static void those_inside_are_asked(void)
 {
     const char *path = cluster_path("asked");
-    struct user r = user_of(cluster_client(), path, LONG_MS),
-                w = user_of(cluster_client(), path, 0);
+    struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
     struct notes notes = NOTES_INIT;
-    struct actor *other = actor_new();
+    struct actor *other = world_actor();
     struct zkl_wait ask_only = ZKL_WAIT_INIT;
     char node[600];
-    (void)state;
     ask_only.deadline_ns = 1; /* long ago */
     check_ok(zkl_mutex_set_callback(r.read, take_note, &notes));
     keep(&r);
@@ -595,7 +548,7 @@ static void those_inside_are_asked(void **state)
     check_num(zkl_revoke(w.client, node, &ask_only, 0), ==, ZKL_ETIMEDOUT);
     check_wait(zkl_mutex_revoke_requested(r.read) == 1, WAIT_MS);
     check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
-    struct actor *late = actor_new();
+    struct actor *late = world_actor();
     check_ok(actor_do(late, do_lock, r.read)); /* a node of its own */
     check_num(cluster_children(path), ==, 2);
     check_ok(actor_do(late, do_unlock, r.read));
@@ -605,23 +558,18 @@ static void those_inside_are_asked(void **state)
     check_num(zkl_mutex_unlock(r.read), ==, ZKL_ELOST);
     check_num(noted(&notes), ==, 2);
     keep(&r);
-    actor_end(other);
-    actor_end(late);
-    user_end(&w);
-    user_end(&r);
 }
 
 /* --- the link comes and goes --------------------------------------------------------------------------------- */
 
 /* Goal: links that break again and again under busy readers harm neither them nor a writer. */
-static void a_flapping_link(void **state)
+static void a_flapping_link(void)
 {
     const char *path = cluster_path("flap");
     struct actor *actors[4];
     struct proxy *proxy;
-    (void)state;
-    struct user r = user_of(client_through(&proxy, BRIEF_MS), path, LONG_MS);
-    struct user w = user_of(cluster_client(), path, 0);
+    struct user r = user_of(world_client_through(&proxy, BRIEF_MS), path, LONG_MS);
+    struct user w = user_of(world_client(), path, 0);
     atomic_store(&busy.link_breaks, true);
     begin_busy(actors, 4, r.read);
     for (int i = 0; i < 15; i++) {
@@ -633,19 +581,17 @@ static void a_flapping_link(void **state)
     }
     end_busy(actors, 4);
     atomic_store(&busy.link_breaks, false);
-    user_end(&w);
-    user_end(&r);
+    world_clear();
     check_wait(cluster_children(path) <= 0, WAIT_MS);
-    proxy_stop(proxy);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cluster_test(a_crowd_of_all_kinds),     cluster_test(a_lost_event_is_made_up_for),
-        cluster_test(close_under_busy_readers), cluster_test(who_gives_up_is_gone),
-        cluster_test(a_child_is_not_in),        cluster_test(at_most_32_keep_one),
-        cluster_test(those_inside_are_asked),   cluster_test(a_flapping_link),
+        world_test(a_crowd_of_all_kinds),     world_test(a_lost_event_is_made_up_for),
+        world_test(close_under_busy_readers), world_test(who_gives_up_is_gone),
+        world_test(a_child_is_not_in),        world_test(at_most_32_keep_one),
+        world_test(those_inside_are_asked),   world_test(a_flapping_link),
     };
     return CLUSTER_MAIN(argc, argv, "cached-crowd", tests);
 }

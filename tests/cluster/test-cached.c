@@ -32,17 +32,11 @@ struct user {
 static struct user user_of(struct zkl_client *client, const char *path, int64_t retain_ms)
 {
     struct user u = {.client = client};
-    check_ok(zkl_rwlock_new(&u.rwlock, client, path, NULL));
+    u.rwlock = world_rwlock(client, path, NULL);
     check_ok(zkl_rwlock_retain_readers(u.rwlock, retain_ms));
     u.read = zkl_rwlock_reader(u.rwlock);
     u.write = zkl_rwlock_writer(u.rwlock);
     return u;
-}
-
-static void user_end(struct user *u)
-{
-    check_ok(zkl_rwlock_free(u->rwlock));
-    check_ok(zkl_client_free(u->client));
 }
 
 /* Until the list that is asked for with the first node has come each reader has a node of its own: then two in a row
@@ -68,16 +62,15 @@ static int do_lock_soon(void *mutex)
 
 /* Goal: readers come and go on one node, with its token and a window, and a thread may come in again. Method:
  * a proxy counts. */
-static void cached_readers_send_nothing(void **state)
+static void cached_readers_send_nothing(void)
 {
     const char *path = cluster_path("cached");
     struct zkl_client_options options = cluster_options();
     struct zkl_grant grant = ZKL_GRANT_INIT;
     char node[300];
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct user u = user_of(cluster_client_with(&options), path, LONG_MS);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct user u = user_of(world_client_with(&options), path, LONG_MS);
     keep(&u, path);
     proxy_reset_counts(proxy);
     check_ok(zkl_mutex_acquire(u.read, NULL, &grant));
@@ -103,18 +96,15 @@ static void cached_readers_send_nothing(void **state)
     check_ok(zkl_mutex_lock(u.read));
     check_ok(zkl_mutex_unlock(u.read));
     check_num(cluster_children(path), ==, 0);
-    user_end(&u);
-    proxy_stop(proxy);
 }
 
 /* Goal: what is asked with a lease, or below the write lock, has a node of its own. */
-static void who_needs_a_node_of_its_own_has_one(void **state)
+static void who_needs_a_node_of_its_own_has_one(void)
 {
     const char *path = cluster_path("own");
-    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct user u = user_of(world_client(), path, LONG_MS);
     struct take leased = take_of(u.read);
 
-    (void)state;
     keep(&u, path);
     leased.wait.lease_ms = 60000;
     check_ok(do_acquire(&leased));
@@ -128,7 +118,6 @@ static void who_needs_a_node_of_its_own_has_one(void **state)
     check_ok(zkl_mutex_unlock(u.write));
     check_ok(zkl_mutex_unlock(u.read));
     check_num(cluster_children(path), ==, 0);
-    user_end(&u);
 }
 
 /* --- writers ------------------------------------------------------------------------------------ */
@@ -153,14 +142,12 @@ static void come_too_late(struct actor *late, struct zkl_mutex *read, const char
 
 /* Goal: a writer of another client gets the lock immediately while no reader is in, and else with
  * the last unlock. Readers that come meanwhile wait behind the writer. */
-static void a_writer_gets_it_from_cached_readers(void **state)
+static void a_writer_gets_it_from_cached_readers(void)
 {
     const char *path = cluster_path("writer");
-    struct user r = user_of(cluster_client(), path, LONG_MS),
-                w = user_of(cluster_client(), path, 0);
-    struct actor *reader = actor_new(), *late = actor_new(), *writer = actor_new();
+    struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
+    struct actor *reader = world_actor(), *late = world_actor(), *writer = world_actor();
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         keep(&r, path);
         check_ok(zkl_mutex_lock_for(w.write, AT_ONCE_MS));
@@ -178,24 +165,18 @@ static void a_writer_gets_it_from_cached_readers(void **state)
     check_ok(actor_do(writer, do_unlock, w.write));
     check_ok(actor_result(late));
     check_ok(actor_do(late, do_unlock, r.read));
-    actor_end(reader);
-    actor_end(writer);
-    actor_end(late);
-    user_end(&w);
-    user_end(&r);
 }
 
 /* Goal: a try of the writer succeeds where no reader is in, with nodes of several clients too. It
  * is busy where a reader is in. A writer of the same handle needs no request to another client. */
-static void tries_get_what_nobody_is_in(void **state)
+static void tries_get_what_nobody_is_in(void)
 {
     const char *path = cluster_path("try");
-    struct user a = user_of(cluster_client(), path, LONG_MS),
-                b = user_of(cluster_client(), path, LONG_MS);
-    struct user w = user_of(cluster_client(), path, 0);
-    struct actor *reader = actor_new();
+    struct user a = user_of(world_client(), path, LONG_MS),
+                b = user_of(world_client(), path, LONG_MS);
+    struct user w = user_of(world_client(), path, 0);
+    struct actor *reader = world_actor();
 
-    (void)state;
     check_ok(zkl_mutex_lock(a.read));
     check_ok(zkl_mutex_unlock(a.read));
     check_ok(zkl_mutex_lock(b.read));
@@ -213,10 +194,6 @@ static void tries_get_what_nobody_is_in(void **state)
     check_num(zkl_mutex_trylock(a.write), ==, ZKL_EBUSY);
     check_ok(actor_do(reader, do_unlock, a.read));
     check_wait(cluster_children(path) == 0, WAIT_MS); /* both have closed it */
-    actor_end(reader);
-    user_end(&w);
-    user_end(&b);
-    user_end(&a);
 }
 
 /* Of those at the path, how many have the mark that a try of a writer asks for. */
@@ -245,19 +222,16 @@ static int do_multi_unlock(void *multi)
  * wait for a marked node. One of several readers that queue together has it; a node of a multi-lock
  * never has it. The first reader that asks gets the mark. When that reader gives up, the next one
  * that asks gets it. */
-static void one_reader_at_a_time_has_the_mark(void **state)
+static void one_reader_at_a_time_has_the_mark(void)
 {
     const char *path = cluster_path("mark");
-    struct user r = user_of(cluster_client(), path, LONG_MS),
-                w = user_of(cluster_client(), path, 0);
+    struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
     struct actor *actors[4];
     struct zkl_member member = zkl_member_mutex(r.read);
-    struct zkl_multi *multi = NULL;
 
-    (void)state;
-    check_ok(zkl_multi_new(&multi, r.client, &member, 1));
+    struct zkl_multi *multi = world_multi(r.client, &member, 1);
     for (int i = 0; i < 4; i++)
-        actors[i] = actor_new();
+        actors[i] = world_actor();
     check_ok(zkl_mutex_lock(w.write));
     actor_begin(actors[0], do_multi_lock, multi);
     check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -277,11 +251,6 @@ static void one_reader_at_a_time_has_the_mark(void **state)
     for (int i = 1; i < 4; i++)
         check_ok(actor_do(actors[i], do_unlock, r.read));
     keep(&r, path);
-    for (int i = 0; i < 4; i++)
-        actor_end(actors[i]);
-    check_ok(zkl_multi_free(multi));
-    user_end(&w);
-    user_end(&r);
 }
 
 /* --- requests to release ------------------------------------------------------------------------ */
@@ -289,15 +258,14 @@ static void one_reader_at_a_time_has_the_mark(void **state)
 /* Goal: the readers that are in hear once that somebody asks for their node, by the callback and
  * when they ask. No other reader comes in after that. Nobody hears of a request that comes while no
  * reader is in. */
-static void a_request_is_told_to_who_is_in(void **state)
+static void a_request_is_told_to_who_is_in(void)
 {
     const char *path = cluster_path("asked");
-    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct user u = user_of(world_client(), path, LONG_MS);
     struct notes notes = NOTES_INIT;
-    struct actor *other = actor_new();
+    struct actor *other = world_actor();
     char node[300];
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
     for (int is_in = 0; is_in < 2; is_in++) {
         keep(&u, path);
@@ -317,24 +285,21 @@ static void a_request_is_told_to_who_is_in(void **state)
         check_wait(cluster_children(path) == 0, WAIT_MS);
     }
     check_num(noted(&notes), ==, 1);
-    actor_end(other);
-    user_end(&u);
 }
 
 /* Goal: no reader comes in between the news and the end of the gate: that reader would never hear
  * the news. Method: the test makes that moment by hand. It gives the hold the news, and enters
  * before the core has settled. */
-static void nobody_comes_in_unheard(void **state)
+static void nobody_comes_in_unheard(void)
 {
     const char *path = cluster_path("unheard");
     static const struct zkl_notification news[] = {
         {.type = ZKL_NOTIFY_STATE, .state = ZKL_HOLD_SUSPECT, .reason = ZKL_REASON_LINK},
         {.type = ZKL_NOTIFY_STATE, .state = ZKL_HOLD_REVOKE_REQUESTED}};
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct user u = user_of(world_client(), path, LONG_MS);
     struct zkl_hold hold = {.mutex = u.read};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct zkl_driver *d = u.client->driver;
         keep(&u, path);
@@ -346,20 +311,18 @@ static void nobody_comes_in_unheard(void **state)
         check_ok(zkl_rwlock_retain_readers(u.rwlock, LONG_MS)); /* the core settles */
         check_wait(cluster_children(path) == 0, WAIT_MS);
     }
-    user_end(&u);
 }
 
 /* Goal: no reader comes in after the time for which the last list was good. This holds even if the
  * client could not close the gate yet, as after the process stood still. Method: the test holds the
  * client's mutex, so that the client does nothing. */
-static void nobody_comes_in_late(void **state)
+static void nobody_comes_in_late(void)
 {
     const char *path = cluster_path("late");
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct user u = user_of(client_of(BRIEF_MS), path, LONG_MS);
+    struct user u = user_of(world_client_of(BRIEF_MS), path, LONG_MS);
     struct zkl_hold hold = {.mutex = u.read};
 
-    (void)state;
     keep(&u, path);
     zkl_driver_lock(u.client->driver);
     atomic_llong *until = &u.rwlock->cache.gate.until_boot;
@@ -369,7 +332,6 @@ static void nobody_comes_in_late(void **state)
     zkl_driver_unlock(u.client->driver);
     check_true(is_open);
     check_true(!entered);
-    user_end(&u);
 }
 
 /* --- operations ----------------------------------------------------------------------------------- */
@@ -391,14 +353,13 @@ static void stand_in_the_way(int code, void *arg)
 /* Goal: an owner that is in may enter again by an operation, and leave before the callback has
  * come, in any order. Its count is right, and the callback reports what it had. Method: the
  * client's callbacks wait meanwhile. The address sanitizer sees a look at freed memory. */
-static void an_operation_enters_again(void **state)
+static void an_operation_enters_again(void)
 {
     const char *path = cluster_path("again");
-    struct user u = user_of(cluster_client(), path, LONG_MS);
-    struct zkl_owner *owner = new_owner(), *first = new_owner();
+    struct user u = user_of(world_client(), path, LONG_MS);
+    struct zkl_owner *owner = world_owner(), *first = world_owner();
     struct obstacle obstacle;
 
-    (void)state;
     check_ok(sem_init(&obstacle.gate, 0, 0));
     for (int early = 0; early <= 2; early++) {
         struct completion done = {0};
@@ -430,10 +391,7 @@ static void an_operation_enters_again(void **state)
         check_ok(async_unlock(first, u.read));
         check_wait(cluster_children(path) == 0, WAIT_MS);
     }
-    check_ok(zkl_owner_free(owner));
-    check_ok(zkl_owner_free(first));
     check_ok(sem_destroy(&obstacle.gate));
-    user_end(&u);
 }
 
 /* --- many threads --------------------------------------------------------------------------------- */
@@ -474,16 +432,15 @@ static void write_once(struct zkl_mutex *write)
 
 /* Goal: threads come and go all the time. They never meet a writer, of this handle or of another
  * client, and keep no writer out. Meanwhile a node also gets old. */
-static void a_crowd_and_writers(void **state)
+static void a_crowd_and_writers(void)
 {
     const char *path = cluster_path("crowd");
     struct actor *actors[THREADS];
-    struct user w = user_of(cluster_client(), path, 0);
+    struct user w = user_of(world_client(), path, 0);
 
-    (void)state;
-    crowd.u = user_of(cluster_client(), path, 50);
+    crowd.u = user_of(world_client(), path, 50);
     for (int i = 0; i < THREADS; i++) {
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         actor_begin(actors[i], read_on, NULL);
     }
     for (int i = 0; i < test_length(200, 10); i++) {
@@ -492,26 +449,21 @@ static void a_crowd_and_writers(void **state)
         write_once(i % 2 == 0 ? w.write : crowd.u.write);
     }
     atomic_store(&crowd.stop, true);
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         check_ok(actor_result(actors[i]));
-        actor_end(actors[i]);
-    }
     check_num(atomic_load(&crowd.wrong), ==, 0);
-    user_end(&crowd.u);
-    user_end(&w);
 }
 
 /* --- how it ends ------------------------------------------------------------------------------------ */
 
 /* Goal: all who are in hear of a loss, whoever asks, and the next one has a node of its own. */
-static void a_loss_is_told_to_all_who_are_in(void **state)
+static void a_loss_is_told_to_all_who_are_in(void)
 {
     const char *path = cluster_path("lost");
-    struct user u = user_of(cluster_client(), path, LONG_MS);
-    struct actor *other = actor_new();
+    struct user u = user_of(world_client(), path, LONG_MS);
+    struct actor *other = world_actor();
     char node[300];
 
-    (void)state;
     keep(&u, path);
     check_ok(zkl_mutex_lock(u.read));
     check_ok(actor_do(other, do_lock, u.read));
@@ -528,30 +480,24 @@ static void a_loss_is_told_to_all_who_are_in(void **state)
     check_ok(zkl_mutex_lock(u.read));
     check_true(zkl_mutex_still_held(u.read, 1));
     check_ok(zkl_mutex_unlock(u.read));
-    actor_end(other);
-    user_end(&u);
 }
 
 /* Goal: a thread that ends while it is in counts as out. Another thread that is in stays in. The
  * test can free the handle. */
-static void a_thread_that_ends_is_out(void **state)
+static void a_thread_that_ends_is_out(void)
 {
     const char *path = cluster_path("exit");
-    struct user u = user_of(cluster_client(), path, LONG_MS),
-                w = user_of(cluster_client(), path, 0);
-    struct actor *other = actor_new();
+    struct user u = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
+    struct actor *other = world_actor();
 
-    (void)state;
     keep(&u, path);
     check_ok(actor_do(other, do_lock, u.read));
     check_ok(zkl_mutex_lock(u.read));
-    actor_end(other);
+    world_drop(other);
     check_true(zkl_mutex_still_held(u.read, 1));
     check_ok(zkl_mutex_unlock(u.read));
     check_ok(zkl_mutex_lock_for(w.write, AT_ONCE_MS));
     check_ok(zkl_mutex_unlock(w.write));
-    user_end(&w);
-    user_end(&u);
 }
 
 struct leaving {
@@ -578,15 +524,14 @@ static void *leave_with_pending(void *arg)
 }
 
 /* Goal: with a cancellation pending a last unlock, which sends the node's delete, comes to its end. */
-static void a_cancelled_thread_leaves_to_the_end(void **state)
+static void a_cancelled_thread_leaves_to_the_end(void)
 {
     const char *path = cluster_path("cancel");
-    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct user u = user_of(world_client(), path, LONG_MS);
     struct leaving leaving = {.user = &u};
     pthread_t thread;
     void *result;
 
-    (void)state;
     keep(&u, path);
     check_ok(pthread_create(&thread, NULL, leave_with_pending, &leaving));
     check_ok(pthread_join(thread, &result));
@@ -595,36 +540,32 @@ static void a_cancelled_thread_leaves_to_the_end(void **state)
     check_ok(leaving.rc);
     check_true(result == PTHREAD_CANCELED);
     check_wait(cluster_children(path) == 0, WAIT_MS);
-    user_end(&u);
 }
 
 /* Goal: after close no reader is in. Unlock says so, and the test may free the handle then. */
-static void close_ends_it(void **state)
+static void close_ends_it(void)
 {
     const char *path = cluster_path("close");
-    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct user u = user_of(world_client(), path, LONG_MS);
 
-    (void)state;
     keep(&u, path);
     check_ok(zkl_mutex_lock(u.read));
     check_closed(zkl_client_close(u.client, WAIT_MS));
     check_num(zkl_mutex_unlock(u.read), ==, ZKL_ELOST);
     check_num(zkl_rwlock_retain_readers(u.rwlock, 1), ==, ZKL_ECLOSED);
-    user_end(&u);
     check_wait(cluster_children(path) <= 0, WAIT_MS);
 }
 
 /* Goal: while the link is down no reader comes in. With the next link a reader comes in only after
  * a list. */
-static void a_lost_link_closes_the_gate(void **state)
+static void a_lost_link_closes_the_gate(void)
 {
     const char *path = cluster_path("link");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct user u = user_of(cluster_client_with(&options), path, LONG_MS);
-    struct actor *other = actor_new();
+    struct proxy *proxy = world_proxy_for(&options);
+    struct user u = user_of(world_client_with(&options), path, LONG_MS);
+    struct actor *other = world_actor();
     keep(&u, path);
     check_ok(zkl_mutex_lock(u.read));
     check_ok(proxy_refuse(proxy, true));
@@ -640,22 +581,18 @@ static void a_lost_link_closes_the_gate(void **state)
     check_ok(zkl_mutex_lock(u.read));
     check_num(zkl_mutex_token(u.read), ==, token); /* of the same node as before */
     check_ok(zkl_mutex_unlock(u.read));
-    actor_end(other);
-    user_end(&u);
-    proxy_stop(proxy);
 }
 
 /* Goal: a reader hears that the node is suspect, and leaves before the link is back. The callback
  * still says later that the node is held, as the next reader that comes in is in the same node. No
  * callback runs for a doubt that comes and ends while no reader is in. */
-static void a_doubt_that_was_told_is_taken_back(void **state)
+static void a_doubt_that_was_told_is_taken_back(void)
 {
     const char *path = cluster_path("doubt");
     struct notes notes = NOTES_INIT;
     struct proxy *proxy;
 
-    (void)state;
-    struct user u = user_of(client_through(&proxy, SESSION_MS), path, LONG_MS);
+    struct user u = user_of(world_client_through(&proxy, SESSION_MS), path, LONG_MS);
     check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
     keep(&u, path);
     for (size_t told = 0; told <= 2; told += 2) {
@@ -679,73 +616,66 @@ static void a_doubt_that_was_told_is_taken_back(void **state)
         check_ok(zkl_mutex_unlock(u.read));
         check_num(noted(&notes), ==, 2);
     }
-    user_end(&u);
-    proxy_stop(proxy);
 }
 
 /* Goal: no callback runs for a node that no reader is in and whose handle is freed. Method: another
  * session deletes the node before the client's own delete arrives. */
-static void a_freed_handle_is_told_nothing(void **state)
+static void a_freed_handle_is_told_nothing(void)
 {
     const char *path = cluster_path("freed");
     struct zkl_client_options options = cluster_options();
     struct notes notes = NOTES_INIT;
     char node[600];
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct user u = user_of(cluster_client_with(&options), path, LONG_MS);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct user u = user_of(world_client_with(&options), path, LONG_MS);
     check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
     keep(&u, path);
     check_ok(zkl_mutex_lock(u.read));
     check_num(zkl_mutex_node_path(u.read, node, sizeof node), >, 0);
     check_ok(zkl_mutex_unlock(u.read));
     check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
-    check_ok(zkl_rwlock_free(u.rwlock));
+    world_drop(u.rwlock);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
     check_ok(wire_delete(raw, cluster_at(node), -1));
     proxy_release(proxy);
-    struct zkl_mutex *later = cluster_mutex(u.client, cluster_path("later"));
+    struct zkl_mutex *later = world_mutex(u.client, cluster_path("later"));
     cycle(later, 10); /* behind the answer, and its callback */
     check_num(noted(&notes), ==, 0);
-    cluster_free(u.client, later);
-    proxy_stop(proxy);
 }
 
 /* Goal: bad calls. */
-static void bad_times_are_refused(void **state)
+static void bad_times_are_refused(void)
 {
-    struct user u = user_of(cluster_client(), cluster_path("bad"), 0);
+    struct user u = user_of(world_client(), cluster_path("bad"), 0);
 
-    (void)state;
     check_num(zkl_rwlock_retain_readers(NULL, 0), ==, ZKL_EINVAL);
     check_num(zkl_rwlock_retain_readers(u.rwlock, -1), ==, ZKL_EBADTIMEOUT);
     check_num(zkl_rwlock_retain_readers(u.rwlock, 3600001), ==, ZKL_EBADTIMEOUT);
     check_ok(zkl_rwlock_retain_readers(u.rwlock, 3600000));
-    user_end(&u);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cluster_test(cached_readers_send_nothing),
-        cluster_test(who_needs_a_node_of_its_own_has_one),
-        cluster_test(a_writer_gets_it_from_cached_readers),
-        cluster_test(tries_get_what_nobody_is_in),
-        cluster_test(one_reader_at_a_time_has_the_mark),
-        cluster_test(a_request_is_told_to_who_is_in),
-        cluster_test(nobody_comes_in_unheard),
-        cluster_test(nobody_comes_in_late),
-        cluster_test(an_operation_enters_again),
-        cluster_test(a_crowd_and_writers),
-        cluster_test(a_loss_is_told_to_all_who_are_in),
-        cluster_test(a_thread_that_ends_is_out),
-        cluster_test(a_cancelled_thread_leaves_to_the_end),
-        cluster_test(close_ends_it),
-        cluster_test(a_lost_link_closes_the_gate),
-        cluster_test(a_doubt_that_was_told_is_taken_back),
-        cluster_test(a_freed_handle_is_told_nothing),
-        cluster_test(bad_times_are_refused),
+        world_test(cached_readers_send_nothing),
+        world_test(who_needs_a_node_of_its_own_has_one),
+        world_test(a_writer_gets_it_from_cached_readers),
+        world_test(tries_get_what_nobody_is_in),
+        world_test(one_reader_at_a_time_has_the_mark),
+        world_test(a_request_is_told_to_who_is_in),
+        world_test(nobody_comes_in_unheard),
+        world_test(nobody_comes_in_late),
+        world_test(an_operation_enters_again),
+        world_test(a_crowd_and_writers),
+        world_test(a_loss_is_told_to_all_who_are_in),
+        world_test(a_thread_that_ends_is_out),
+        world_test(a_cancelled_thread_leaves_to_the_end),
+        world_test(close_ends_it),
+        world_test(a_lost_link_closes_the_gate),
+        world_test(a_doubt_that_was_told_is_taken_back),
+        world_test(a_freed_handle_is_told_nothing),
+        world_test(bad_times_are_refused),
     };
     return CLUSTER_MAIN(argc, argv, "cached", tests);
 }

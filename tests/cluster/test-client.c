@@ -41,12 +41,11 @@ static void check_says(const char *text, const char *word)
 
 /* Goal: an open that waits for its connection says immediately that the chroot is missing. It does
  * not leave that to the first lock. Modes: F56. */
-static void open_tells_of_a_missing_chroot(void **state)
+static void open_tells_of_a_missing_chroot(void)
 {
     struct zkl_client_options options = cluster_options();
     char servers[64];
 
-    (void)state;
     snprintf(servers, sizeof servers, "%s/no/such/chroot", zks_connect_string(server));
     options.servers = servers;
     struct opened o = open_with(options);
@@ -57,11 +56,10 @@ static void open_tells_of_a_missing_chroot(void **state)
 /* Goal: an open that waits for its connection says that the server refused the credential. Method:
  * a scheme that the server does not know. The test opens many times, as the refusal comes behind
  * the connection. */
-static void open_tells_of_a_refused_credential(void **state)
+static void open_tells_of_a_refused_credential(void)
 {
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
     options.auth_scheme = "nonsense";
     options.auth_credential = "alice:secret";
     for (int i = 0; i < 10; i++) {
@@ -74,14 +72,13 @@ static void open_tells_of_a_refused_credential(void **state)
 
 /* Goal: an open returns within its connect_timeout_ms if no process listens, and if one listens but
  * never answers. */
-static void open_without_an_answer_is_bounded(void **state)
+static void open_without_an_answer_is_bounded(void)
 {
     struct zkl_client_options options = cluster_options();
     char servers[32];
     int port, closed;
     int fd = net_listen(&port);
 
-    (void)state;
     check_num(fd, >=, 0);
     check_ok(net_free_ports(&closed, 1));
     options.connect_timeout_ms = 500;
@@ -104,8 +101,8 @@ static void open_without_an_answer_is_bounded(void **state)
 static void check_silent_close(int timeout_ms)
 {
     const char *path = cluster_path("close-silent");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zks_pause_node(server, 0));
@@ -117,34 +114,30 @@ static void check_silent_close(int timeout_ms)
     check_num(ms, <, timeout_ms + 2000);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
 }
 
-static void close_with_a_silent_server_is_bounded(void **state)
+static void close_with_a_silent_server_is_bounded(void)
 {
-    (void)state;
     check_silent_close(500);
 }
 
 /* Longer than libzookeeper itself waits. */
-static void close_does_not_claim_an_end_that_was_not_confirmed(void **state)
+static void close_does_not_claim_an_end_that_was_not_confirmed(void)
 {
-    (void)state;
     check_silent_close(5000);
 }
 
 /* Goal: with the link down, and the session alive on the server, close does not say that it ended.
  * */
-static void close_without_a_link_does_not_claim_the_end(void **state)
+static void close_without_a_link_does_not_claim_the_end(void)
 {
     const char *path = cluster_path("close-unlinked");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
+    struct proxy *proxy = world_proxy_for(&options);
     options.session_timeout_ms = 8000;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
@@ -154,38 +147,34 @@ static void close_without_a_link_does_not_claim_the_end(void **state)
     check_num(rc, ==, ZKL_ETIMEDOUT);
     check_true(net_now_ms() - start < 6000 || lag_is_slow());
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
     check_wait(cluster_children(path) == 0, WAIT_MS);
 }
 
 /* Goal: close with no time to wait returns immediately, and the session ends behind it. */
-static void close_with_no_time_returns_at_once(void **state)
+static void close_with_no_time_returns_at_once(void)
 {
     const char *path = cluster_path("close-at-once");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     lag_begin();
     int rc = zkl_client_close(client, 0);
     check_num(lag_end_ms(), <, 1000);
     check_true(rc == 0 || rc == ZKL_ETIMEDOUT);
     check_wait(cluster_children(path) == 0, WAIT_MS);
-    cluster_free(client, NULL);
+    world_drop(client);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_free(mutex));
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(open_tells_of_a_missing_chroot),
-    cluster_test(open_tells_of_a_refused_credential),
-    cluster_test(open_without_an_answer_is_bounded),
-    cluster_test(close_without_a_link_does_not_claim_the_end),
-    cluster_test(close_with_no_time_returns_at_once),
-    cluster_test(close_with_a_silent_server_is_bounded),
-    cluster_test(close_does_not_claim_an_end_that_was_not_confirmed),
+    world_test(open_tells_of_a_missing_chroot),
+    world_test(open_tells_of_a_refused_credential),
+    world_test(open_without_an_answer_is_bounded),
+    world_test(close_without_a_link_does_not_claim_the_end),
+    world_test(close_with_no_time_returns_at_once),
+    world_test(close_with_a_silent_server_is_bounded),
+    world_test(close_does_not_claim_an_end_that_was_not_confirmed),
 };
 
 int main(int argc, char **argv)

@@ -56,7 +56,7 @@ static const long steps_s[] = {HOUR_S, -HOUR_S};
 static int set_back(void **state)
 {
     step_s = 0;
-    return cluster_raw_close(state);
+    return cluster_world_end(state);
 }
 
 static int lock_for_a_while(void *mutex)
@@ -75,14 +75,13 @@ static bool node_is_watched(const char *path)
 /* Goal: a wait takes its time, whichever way the clock jumps meanwhile. So does a wait that begins
  * after the jump. Method: another client holds. The clock jumps when the waiter is in the queue.
  * Modes: F23. */
-static void a_wait_does_not_go_by_the_wall_clock(void **state)
+static void a_wait_does_not_go_by_the_wall_clock(void)
 {
     const char *path = cluster_path("wait");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path), *held = cluster_mutex(other, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path), *held = world_mutex(other, path);
+    struct actor *actor = world_actor();
 
-    (void)state;
     check_ok(zkl_mutex_lock(held));
     for (size_t i = 0; i < STEPS;) {
         int64_t start_ms = net_now_ms();
@@ -96,21 +95,17 @@ static void a_wait_does_not_go_by_the_wall_clock(void **state)
         check_wait(cluster_children(path) == 1, WAIT_MS);
     }
     check_ok(zkl_mutex_unlock(held));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    cluster_free(other, held);
 }
 
 /* Goal: the lease of a hold ends when its time is over, not when the clock jumps over that, and does
  * end when the clock has jumped back. Modes: F23. */
-static void a_lease_does_not_go_by_the_wall_clock(void **state)
+static void a_lease_does_not_go_by_the_wall_clock(void)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     for (size_t i = 0; i < STEPS; i++) {
         struct notes notes = NOTES_INIT;
-        struct take take = take_of(cluster_mutex(client, cluster_path("lease")));
+        struct take take = take_of(world_mutex(client, cluster_path("lease")));
         check_ok(zkl_mutex_set_callback(take.mutex, take_note, &notes));
         take.wait.lease_ms = WAITED_MS;
         int64_t start_ms = net_now_ms();
@@ -119,9 +114,7 @@ static void a_lease_does_not_go_by_the_wall_clock(void **state)
         check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_LEASE_ENDED);
         check_num(net_now_ms() - start_ms, >=, WAITED_MS);
         check_num(zkl_mutex_unlock(take.mutex), ==, ZKL_ELOST);
-        check_ok(zkl_mutex_free(take.mutex));
     }
-    cluster_free(client, NULL);
 }
 
 /* The age of the only entry at path. Its value depends on the wall clock. */
@@ -139,16 +132,15 @@ static int64_t age_of_holder(struct zkl_client *client, const char *path)
 /* Goal: a hold lives through all that: its window neither ends with the jump nor gets longer than it may
  * be, heartbeats go on, and it is not lost. That the library sees this program's clock at all is seen
  * by the age of its node. Modes: F23. */
-static void a_hold_does_not_go_by_the_wall_clock(void **state)
+static void a_hold_does_not_go_by_the_wall_clock(void)
 {
     const char *path = cluster_path("hold");
     struct zkl_client_options options = cluster_options();
     struct notes notes = NOTES_INIT;
 
-    (void)state;
     options.session_timeout_ms = BRIEF_MS;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -165,10 +157,9 @@ static void a_hold_does_not_go_by_the_wall_clock(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     for (size_t i = 0; i < noted(&notes); i++)
         check_num(notes.list[i].state, !=, ZKL_HOLD_LOST);
-    cluster_free(client, mutex);
 }
 
-#define clock_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, set_back)
+#define clock_test(f) WORLD_TEST(f, cluster_raw_open, set_back)
 
 static const struct CMUnitTest tests[] = {
     clock_test(a_wait_does_not_go_by_the_wall_clock),

@@ -58,7 +58,7 @@ static struct zkl_client *client_of_file(const char *name)
     struct zkl_client_options options = creator_options();
 
     options.auth_file = name;
-    return cluster_client_with(&options);
+    return world_client_with(&options);
 }
 
 static struct zkl_client *client_of_env(const char *text)
@@ -67,7 +67,7 @@ static struct zkl_client *client_of_env(const char *text)
 
     check_ok(setenv(VARIABLE, text, 1));
     options.auth_env = VARIABLE;
-    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_client *client = world_client_with(&options);
     check_ok(unsetenv(VARIABLE)); /* it was copied */
     return client;
 }
@@ -92,7 +92,7 @@ static void check_creator_acl(const char *path)
 /* Lock and unlock what is alice's. */
 static void check_is_alice(struct zkl_client *client, const char *path)
 {
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     char node[256];
 
     check_ok(zkl_mutex_lock(mutex));
@@ -100,18 +100,16 @@ static void check_is_alice(struct zkl_client *client, const char *path)
     check_creator_acl(node);
     check_creator_acl(path);
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: a file's first line is the credential, whatever ends that line and comes after it. The text
  * of a variable is read in the same way. The file may be deleted afterwards. */
-static void the_first_line_of_a_file_or_a_variable_is_the_credential(void **state)
+static void the_first_line_of_a_file_or_a_variable_is_the_credential(void)
 {
     static const char *const texts[] = {CREDENTIAL "\n", CREDENTIAL, CREDENTIAL "\r\n",
                                         CREDENTIAL "\nbob:builder\n"};
     const char *path = cluster_path("credential");
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const char *name = file_of(texts[i]);
@@ -131,15 +129,14 @@ static int write_late(void *fd)
 
 /* Goal: a pipe is as good as a file, also if its writer is slow. The client refuses a pipe without
  * a writer instead of waiting for one. */
-static void a_pipe_is_read_as_a_file_is(void **state)
+static void a_pipe_is_read_as_a_file_is(void)
 {
     struct zkl_client_options options = creator_options();
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
     struct zkl_client *client = NULL;
     char name[512];
     int fds[2];
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     check_ok(pipe(fds));
     snprintf(name, sizeof name, "/dev/fd/%d", fds[0]);
@@ -152,7 +149,6 @@ static void a_pipe_is_read_as_a_file_is(void **state)
     check_ok(mkfifo(name, 0600));
     options.auth_file = name;
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "empty");
-    actor_end(actor);
 }
 
 static int open_of_file(void *name)
@@ -167,12 +163,11 @@ static int open_of_file(void *name)
 
 /* Goal: an open gives up a pipe whose writer is silent, though the writer never closes it. Method:
  * the test writes one byte to the pipe, and keeps it open. */
-static void a_pipe_with_a_silent_writer_is_given_up(void **state)
+static void a_pipe_with_a_silent_writer_is_given_up(void)
 {
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
     char name[512];
 
-    (void)state;
     snprintf(name, sizeof name, "%s/silent", zks_dir(server));
     check_ok(mkfifo(name, 0600));
     int fd = open(name, O_RDWR | O_CLOEXEC);
@@ -180,39 +175,35 @@ static void a_pipe_with_a_silent_writer_is_given_up(void **state)
     check_num(write(fd, "a", 1), ==, 1);
     check_num(actor_do(actor, open_of_file, name), ==, ZKL_EINVAL);
     check_ok(close(fd));
-    actor_end(actor);
 }
 
 /* Goal: the longest credential that is allowed works. */
-static void the_longest_credential_works(void **state)
+static void the_longest_credential_works(void)
 {
     char text[MOST + 1] = "alice:";
 
-    (void)state;
     memset(text + 6, 's', MOST - 6);
     text[MOST] = '\0';
     struct zkl_client *client = client_of_file(file_of(text));
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("longest"));
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("longest"));
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: as in Curator's TestLockACLs, the path of a lock and its nodes have the client's ACL if the
  * client makes them. A node that was there keeps its own ACL. Method: another client's parent,
  * which lets others make nodes below it. */
-static void what_is_made_gets_the_acl_and_what_was_there_keeps_its_own(void **state)
+static void what_is_made_gets_the_acl_and_what_was_there_keeps_its_own(void)
 {
     const char *parent = cluster_path("parent-of-others");
     struct wire_acl acl = {READ | CREATE, "ip", "127.0.0.1"};
     struct zkl_client *client = client_of_env(CREDENTIAL);
     char path[128], node[256], text[256];
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     check_ok(wire_create_acl(raw, cluster_at(parent), "", WIRE_PERSISTENT, &acl, 1, NULL, 0));
     snprintf(path, sizeof path, "%s/bar", parent);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     check_creator_acl(path);
@@ -220,14 +211,13 @@ static void what_is_made_gets_the_acl_and_what_was_there_keeps_its_own(void **st
     check_ok(wire_get_acl(raw, cluster_at(parent), text, sizeof text));
     check_text(text, "5:ip:127.0.0.1");
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* --- what does not ---------------------------------------------------------------------------- */
 
 static void check_belongs_to_others(struct zkl_client *client, const char *path)
 {
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
     check_fails(zkl_mutex_lock(mutex), ZKL_EACCES, path);
     check_detail(ZKL_EACCES, "denies CREATE");
@@ -235,27 +225,24 @@ static void check_belongs_to_others(struct zkl_client *client, const char *path)
     check_silent(zkl_error_detail());
     check_fails(zkl_mutex_trylock(mutex), ZKL_EACCES, "denies READ");
     check_silent(zkl_error_detail());
-    cluster_free(client, mutex);
 }
 
 /* Goal: with another credential, or with none, a call refuses a path that belongs to another
  * client. It says what is denied and what to do. The right credential still works. */
-static void a_path_of_somebody_else_says_what_is_denied_and_what_to_do(void **state)
+static void a_path_of_somebody_else_says_what_is_denied_and_what_to_do(void)
 {
     const char *path = cluster_path("somebody-elses");
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     struct zkl_client *client = client_of_file(file_of(CREDENTIAL));
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_belongs_to_others(client_of_file(file_of("alice:Sesame\n")), path);
     check_belongs_to_others(client_of_env("bob:" WORD), path);
-    check_belongs_to_others(cluster_client(), path);
+    check_belongs_to_others(world_client(), path);
     check_num(cluster_children(path), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
     check_is_alice(client_of_env(CREDENTIAL), path);
-    cluster_free(client, mutex);
 }
 
 static void on_event(const struct zkl_log_event *event, void *told)
@@ -266,14 +253,13 @@ static void on_event(const struct zkl_log_event *event, void *told)
 
 /* Goal: a credential that the server refuses says so, in open and in every call, with not a word of
  * it in a sentence or a line. */
-static void a_refused_credential_is_not_told(void **state)
+static void a_refused_credential_is_not_told(void)
 {
     struct zkl_client_options options = creator_options();
     struct zkl_client *client = NULL;
     char why[512] = "";
     int told = 0;
 
-    (void)state;
     options.auth_scheme = "nonsense";
     options.auth_file = file_of(CREDENTIAL);
     options.errbuf = why;
@@ -285,28 +271,25 @@ static void a_refused_credential_is_not_told(void **state)
     check_text(why, zkl_error_detail());
     check_silent(why);
     options.connect_timeout_ms = 0;
-    client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("not-told"));
+    client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("not-told"));
     check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
     check_silent(zkl_error_detail());
-    cluster_free(client, mutex);
+    world_clear();
     check_num(told, ==, 0);
 }
 
 /* Of a client behind a proxy that has just been refused, or accepted, without hearing of it: the first answer to
  * the credential was lost with its link, the second one is held back. */
-static struct zkl_client *unheard(struct zkl_client_options *options, struct proxy **proxy,
-                                  struct actor *actor, struct zkl_mutex **mutex)
+static void unheard(struct zkl_client_options *options, struct proxy **proxy, struct actor *actor,
+                    struct zkl_mutex **mutex)
 {
-    struct zkl_client *client = NULL;
-
-    *proxy = proxy_for(options);
+    *proxy = world_proxy_for(options);
     options->session_timeout_ms = BRIEF_MS;
     options->connect_timeout_ms = 0;
     options->auth_file = file_of(CREDENTIAL);
     check_ok(proxy_drop_reply(*proxy, PROXY_AUTH, 1, PROXY_THEN_SILENT));
-    check_ok(zkl_client_open(&client, options));
-    *mutex = cluster_mutex(client, cluster_path("unheard"));
+    *mutex = world_mutex(world_client_with(options), cluster_path("unheard"));
     actor_begin(actor, do_lock, *mutex);
     check_ok(proxy_wait_dropped(*proxy, WAIT_MS));
     check_ok(proxy_refuse(*proxy, true));
@@ -315,23 +298,21 @@ static struct zkl_client *unheard(struct zkl_client_options *options, struct pro
     check_ok(proxy_hold_reply(*proxy, PROXY_AUTH, 1));
     check_ok(proxy_refuse(*proxy, false));
     check_ok(proxy_wait_held(*proxy, WAIT_MS));
-    return client;
 }
 
 /* Goal: nothing is sent before the server is known to have accepted the credential, also where its first answer was
  * lost: a refusal ends the session at any moment. Method: it is held back while a lock is due. */
-static void a_lost_answer_to_the_credential_is_made_up_for(void **state)
+static void a_lost_answer_to_the_credential_is_made_up_for(void)
 {
-    (void)state;
     for (int accepted = 0; accepted < 2; accepted++) {
         struct zkl_client_options options = creator_options();
-        struct actor *actor = actor_new();
+        struct actor *actor = world_actor();
         struct zkl_mutex *mutex = NULL;
         struct proxy *proxy = NULL;
 
         if (!accepted)
             options.auth_scheme = "nonsense";
-        struct zkl_client *client = unheard(&options, &proxy, actor, &mutex);
+        unheard(&options, &proxy, actor, &mutex);
         net_nap_ms(200); /* would do to send more */
         int64_t keepalives = proxy_counts(proxy, PROXY_EXISTS);
         check_num(keepalives, <=, 1); /* under way until a link counts (timers.c) */
@@ -341,9 +322,6 @@ static void a_lost_answer_to_the_credential_is_made_up_for(void **state)
         check_num(actor_result(actor), ==, accepted ? 0 : ZKL_EAUTH);
         if (accepted)
             check_ok(actor_do(actor, do_unlock, mutex));
-        actor_end(actor);
-        cluster_free(client, mutex);
-        proxy_stop(proxy);
     }
 }
 
@@ -408,7 +386,7 @@ static void *be_refused(void *arg)
 /* Goal: nothing in memory breaks where a session ends just when something is sent, below a chroot or
  * not, by one operation or several. Method: many of them, side by side; libzookeeper's zoo_amulti then
  * leaks, and frees paths that it put a chroot before twice, and paths that are not its own. */
-static void a_session_that_just_ended_takes_nothing(void **state)
+static void a_session_that_just_ended_takes_nothing(void)
 {
     enum { THREADS = 24 };
     struct zkl_client_options options = creator_options();
@@ -416,7 +394,6 @@ static void a_session_that_just_ended_takes_nothing(void **state)
     pthread_t threads[THREADS];
     char below[128];
 
-    (void)state;
     options.auth_scheme = "nonsense";
     options.auth_file = file_of(CREDENTIAL);
     options.connect_timeout_ms = 0;
@@ -464,11 +441,10 @@ static void check_bad_bytes(const char *bytes, size_t size, const char *word)
 }
 
 /* Goal: a file that gives no credential is named, with the reason, and not a byte of it is. */
-static void a_file_without_a_credential_is_named(void **state)
+static void a_file_without_a_credential_is_named(void)
 {
     char text[MOST + 2];
 
-    (void)state;
     memset(text, 's', sizeof text);
     memcpy(text, CREDENTIAL, strlen(CREDENTIAL));
     check_bad_file("/no/such/folder/credential", "No such file");
@@ -484,12 +460,11 @@ static void a_file_without_a_credential_is_named(void **state)
 
 /* Goal: an open also names a file that it may not read. Method: root may read any file, so that the
  * test's thread reads as another user. */
-static void a_file_that_may_not_be_read_is_named(void **state)
+static void a_file_that_may_not_be_read_is_named(void)
 {
     const char *name = file_of(CREDENTIAL);
     struct stat folder;
 
-    (void)state;
     check_ok(stat(zks_dir(server), &folder));
     check_ok(chmod(name, 0000));
     check_ok(chmod(zks_dir(server), 0755));
@@ -507,12 +482,11 @@ static void a_file_that_may_not_be_read_is_named(void **state)
 }
 
 /* Goal: a variable that is not set, is empty or too long is named. */
-static void a_variable_without_a_credential_is_named(void **state)
+static void a_variable_without_a_credential_is_named(void)
 {
     struct zkl_client_options options = creator_options();
     char text[MOST + 2];
 
-    (void)state;
     options.auth_env = VARIABLE;
     check_ok(unsetenv(VARIABLE));
     check_bad(&options, VARIABLE, "not set");
@@ -528,25 +502,21 @@ static void a_variable_without_a_credential_is_named(void **state)
 
 /* Goal: a scheme needs exactly one source, and a source needs a scheme. Method: every
  * combination. */
-static void a_scheme_goes_with_exactly_one_source(void **state)
+static void a_scheme_goes_with_exactly_one_source(void)
 {
     const char *name = file_of(CREDENTIAL);
 
-    (void)state;
     check_ok(setenv(VARIABLE, CREDENTIAL, 1));
     for (int i = 0; i < 16; i++) {
         struct zkl_client_options options = cluster_options();
-        struct zkl_client *client = NULL;
         options.auth_scheme = i & 1 ? "digest" : NULL;
         options.auth_credential = i & 2 ? CREDENTIAL : NULL;
         options.auth_file = i & 4 ? name : NULL;
         options.auth_env = i & 8 ? VARIABLE : NULL;
-        if (i == 0 || i == 3 || i == 5 || i == 9) {
-            client = cluster_client_with(&options);
-            check_ok(zkl_client_free(client));
-        } else {
+        if (i == 0 || i == 3 || i == 5 || i == 9)
+            world_client_with(&options);
+        else
             check_bad(&options, "auth_file and auth_env", "exactly one");
-        }
     }
     check_ok(unsetenv(VARIABLE));
 }
@@ -558,21 +528,19 @@ static void check_same_user(const char *one, const char *other)
 {
     const char *path = cluster_path("same");
     struct zkl_client *first = client_of_env(one), *second = client_of_env(other);
-    struct zkl_mutex *mutex = cluster_mutex(first, path), *again = cluster_mutex(second, path);
+    struct zkl_mutex *mutex = world_mutex(first, path), *again = world_mutex(second, path);
 
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_trylock(again), ==, ZKL_EBUSY);
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(zkl_mutex_lock(again));
     check_ok(zkl_mutex_unlock(again));
-    cluster_free(first, mutex);
-    cluster_free(second, again);
 }
 
 /* Goal: a credential from any source may have its scheme in front, as the command zklock writes it.
  * The number of colons decides which of the two forms it has. A user may thus have the scheme's
  * name, and a password may have colons. */
-static void a_credential_may_have_its_scheme_in_front(void **state)
+static void a_credential_may_have_its_scheme_in_front(void)
 {
     static const char *const alices[] = {CREDENTIAL, "digest:" CREDENTIAL};
     static const char *const digests[] = {"digest:" WORD, "digest:digest:" WORD};
@@ -580,37 +548,34 @@ static void a_credential_may_have_its_scheme_in_front(void **state)
     const char *path = cluster_path("schemed");
     char acl[256], node[256];
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     for (size_t i = 0; i < 2; i++) {
         check_is_alice(client_of_file(file_of(alices[i])), path);
         check_is_alice(client_of_env(alices[i]), path);
         options.auth_credential = alices[i];
-        check_is_alice(cluster_client_with(&options), path);
+        check_is_alice(world_client_with(&options), path);
     }
     check_ok(wire_auth(raw, "digest", "digest:" WORD));
     for (size_t i = 0; i < 2; i++) {
         struct zkl_client *client = client_of_env(digests[i]);
-        struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("user-digest"));
+        struct zkl_mutex *mutex = world_mutex(client, cluster_path("user-digest"));
         check_ok(zkl_mutex_lock(mutex));
         check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
         check_ok(wire_get_acl(raw, cluster_at(node), acl, sizeof acl));
         check_ok(strncmp(acl, "31:digest:digest:", 17));
         check_ok(zkl_mutex_unlock(mutex));
-        cluster_free(client, mutex);
     }
     check_same_user("digest:alice:a:b", "alice:a:b");
 }
 
 /* Goal: what can't be a credential is refused by the open, and not by an ACL later, without its text. */
-static void what_is_no_credential_is_told_at_once(void **state)
+static void what_is_no_credential_is_told_at_once(void)
 {
     static const char *const texts[] = {WORD, "alice:", ":" WORD,
                                         "digest:"
                                         ":" WORD,
                                         "digest:alice:"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct zkl_client_options options = creator_options();
         options.auth_credential = texts[i];
@@ -692,13 +657,12 @@ static size_t count_in_memory(void)
  * without an address, so that libzookeeper, which keeps copies of its own, never gets the
  * credential. Then the test searches the memory. It first tries that the search finds what is
  * there. */
-static void a_failed_open_leaves_nothing_in_memory(void **state)
+static void a_failed_open_leaves_nothing_in_memory(void)
 {
     struct zkl_client_options options = creator_options();
     struct zkl_client *client = NULL;
     char text[MOST];
 
-    (void)state;
 #if UNDER_ASAN || UNDER_TSAN
     print_message("skipped: a sanitizer has stacks and a heap of its own\n");
     skip();
@@ -715,22 +679,22 @@ static void a_failed_open_leaves_nothing_in_memory(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(the_first_line_of_a_file_or_a_variable_is_the_credential),
-    cluster_test(a_pipe_is_read_as_a_file_is),
-    cluster_test(a_pipe_with_a_silent_writer_is_given_up),
-    cluster_test(a_credential_may_have_its_scheme_in_front),
-    cluster_test(what_is_no_credential_is_told_at_once),
-    cluster_test(the_longest_credential_works),
-    cluster_test(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own),
-    cluster_test(a_path_of_somebody_else_says_what_is_denied_and_what_to_do),
-    cluster_test(a_refused_credential_is_not_told),
-    cluster_test(a_lost_answer_to_the_credential_is_made_up_for),
-    cluster_test(a_session_that_just_ended_takes_nothing),
-    cluster_test(a_file_without_a_credential_is_named),
-    cluster_test(a_file_that_may_not_be_read_is_named),
-    cluster_test(a_variable_without_a_credential_is_named),
-    cluster_test(a_scheme_goes_with_exactly_one_source),
-    cluster_test(a_failed_open_leaves_nothing_in_memory),
+    world_test(the_first_line_of_a_file_or_a_variable_is_the_credential),
+    world_test(a_pipe_is_read_as_a_file_is),
+    world_test(a_pipe_with_a_silent_writer_is_given_up),
+    world_test(a_credential_may_have_its_scheme_in_front),
+    world_test(what_is_no_credential_is_told_at_once),
+    world_test(the_longest_credential_works),
+    world_test(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own),
+    world_test(a_path_of_somebody_else_says_what_is_denied_and_what_to_do),
+    world_test(a_refused_credential_is_not_told),
+    world_test(a_lost_answer_to_the_credential_is_made_up_for),
+    world_test(a_session_that_just_ended_takes_nothing),
+    world_test(a_file_without_a_credential_is_named),
+    world_test(a_file_that_may_not_be_read_is_named),
+    world_test(a_variable_without_a_credential_is_named),
+    world_test(a_scheme_goes_with_exactly_one_source),
+    world_test(a_failed_open_leaves_nothing_in_memory),
 };
 
 int main(int argc, char **argv)

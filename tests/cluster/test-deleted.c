@@ -33,8 +33,8 @@ static void begin_waiting(struct scene *s, int which, const char *servers, struc
     char pred[128], own[128];
 
     options.servers = cluster_servers(servers);
-    s->clients[which] = cluster_client_with(&options);
-    s->mutexes[which] = cluster_mutex(s->clients[which], s->path);
+    s->clients[which] = world_client_with(&options);
+    s->mutexes[which] = world_mutex(s->clients[which], s->path);
     actor_begin(actor, do_lock, s->mutexes[which]);
     check_wait(cluster_children(s->path) == which + 2, WAIT_MS);
     cluster_child(s->path, (size_t)which, pred, sizeof pred);
@@ -45,10 +45,10 @@ static void begin_waiting(struct scene *s, int which, const char *servers, struc
 /* The waiter's client is at servers. */
 static struct scene scene_begin(const char *name, const char *servers)
 {
-    struct scene s = {.path = cluster_path(name), .waiter = actor_new(), .third = actor_new()};
+    struct scene s = {.path = cluster_path(name), .waiter = world_actor(), .third = world_actor()};
 
-    s.clients[2] = cluster_client();
-    s.held = cluster_mutex(s.clients[2], s.path);
+    s.clients[2] = world_client();
+    s.held = world_mutex(s.clients[2], s.path);
     check_ok(zkl_mutex_lock(s.held));
     begin_waiting(&s, 0, servers, s.waiter);
     cluster_child(s.path, 0, s.held_node, sizeof s.held_node);
@@ -63,16 +63,7 @@ static void third_begin(struct scene *s)
 
 static void scene_end(struct scene *s)
 {
-    actor_end(s->waiter);
-    actor_end(s->third);
-    check_ok(zkl_mutex_free(s->held));
-    for (int i = 0; i < 3; i++) {
-        if (i < 2 && s->mutexes[i])
-            check_ok(zkl_mutex_free(s->mutexes[i]));
-        if (s->clients[i])
-            check_ok(zkl_client_free(s->clients[i]));
-    }
-    check_num(cluster_children(s->path), ==, 0);
+    check_wait(cluster_children(s->path) == 0, WAIT_MS);
 }
 
 /* The calling thread's node, as the raw connection calls it. */
@@ -136,9 +127,8 @@ static void check_waiter_queues_again(const char *name, bool in_one_go)
 }
 
 /* Modes: F11, F12. */
-static void a_waiter_whose_node_was_deleted_queues_again(void **state)
+static void a_waiter_whose_node_was_deleted_queues_again(void)
 {
-    (void)state;
     check_waiter_queues_again("anew", false);
     for (int i = 0; i < 10; i++)
         check_waiter_queues_again("anew-in-one-go", true);
@@ -167,9 +157,8 @@ static void check_third_is_first(const char *name, bool in_one_go)
     scene_end(&s);
 }
 
-static void who_came_in_between_is_granted_first(void **state)
+static void who_came_in_between_is_granted_first(void)
 {
-    (void)state;
     check_third_is_first("between", false);
     for (int i = 0; i < 5; i++)
         check_third_is_first("between-in-one-go", true);
@@ -190,12 +179,11 @@ static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size
 /* Goal: the same for a waiter whose link is down, so that it hears nothing of the deletion. It
  * hears nothing after that either, as the proxy mutes all events. The client lists when the link is
  * back. Modes: F11. */
-static void an_unlinked_waiter_queues_again(void **state)
+static void an_unlinked_waiter_queues_again(void)
 {
     char start[128];
 
-    (void)state;
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     struct scene s = scene_begin("unlinked", proxy_address(proxy));
     third_begin(&s);
     snprintf(start, sizeof start, "%s", cluster_at(s.path));
@@ -214,17 +202,15 @@ static void an_unlinked_waiter_queues_again(void **state)
     check_granted_anew(&s);
     check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
     scene_end(&s);
-    proxy_stop(proxy);
 }
 
 /* Goal: the waiter does not get the lock although it hears of its predecessor only. Method: a write
  * to the predecessor makes the waiter list. The proxy holds that list back until both nodes are
  * deleted, and mutes the event of the waiter's own node. The waiter must learn the deletion from
  * the list. */
-static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void **state)
+static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void)
 {
-    (void)state;
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     struct scene s = scene_begin("late", proxy_address(proxy));
     third_begin(&s);
     proxy_set_hook(proxy, mute, s.waiter_node);
@@ -243,7 +229,6 @@ static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void **stat
     check_granted_anew(&s);
     check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
     scene_end(&s);
-    proxy_stop(proxy);
 }
 
 /* --- a holder's node -------------------------------------------------------------------------- */
@@ -298,14 +283,13 @@ static void check_lost_and_lock_again(struct zkl_mutex *mutex)
 
 /* Goal: a callback reports the deletion of a holder's node immediately and exactly once. Method:
  * with this long session the next heartbeat is due only in seconds. Modes: F12. */
-static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
+static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void)
 {
     const char *path = cluster_path("told");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
     struct losses losses = {.mu = PTHREAD_MUTEX_INITIALIZER};
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, note_loss, &losses));
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_lock(mutex));
@@ -319,23 +303,23 @@ static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
     check_num(losses.reason, ==, ZKL_REASON_NODE_DELETED);
     check_num(losses.token, ==, token);
     check_lost_and_lock_again(mutex);
-    cluster_free(client, mutex);
+    world_drop(mutex);
+    world_drop(client);
     check_num(losses_count(&losses), ==, 1);
     check_num(losses.others, ==, 0);
 }
 
 /* Goal: without one, the holder knows after the next heartbeat, a quarter of the session timeout
  * later. Modes: F12, F34b. */
-static void a_holder_without_one_knows_by_the_next_heartbeat(void **state)
+static void a_holder_without_one_knows_by_the_next_heartbeat(void)
 {
     const int session_ms = 4000;
     const char *path = cluster_path("untold");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
     options.session_timeout_ms = session_ms;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_lock(mutex));
     const char *node = own_node(mutex);
@@ -346,38 +330,34 @@ static void a_holder_without_one_knows_by_the_next_heartbeat(void **state)
     /* The window alone would last three quarters. */
     check_num(lag_end_ms(), <, session_ms / 4 + 500);
     check_lost_and_lock_again(mutex);
-    cluster_free(client, mutex);
 }
 
 /* Goal: an unlock before that heartbeat says that the hold was lost. Modes: F15, F34b. */
-static void an_unlock_tells_of_a_deletion_that_nobody_told(void **state)
+static void an_unlock_tells_of_a_deletion_that_nobody_told(void)
 {
     const char *path = cluster_path("unlock-tells");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     check_ok(wire_delete(raw, own_node(mutex), -1));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: of many holds of one client exactly the one is lost whose node was deleted: the heartbeat
  * that fails for one goes on for the others. */
-static void only_the_hold_is_lost_whose_node_was_deleted(void **state)
+static void only_the_hold_is_lost_whose_node_was_deleted(void)
 {
     enum { N = 10 };
     struct zkl_client_options options = cluster_options();
     struct zkl_mutex *mutexes[N];
 
-    (void)state;
     options.session_timeout_ms = 2000;
-    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_client *client = world_client_with(&options);
     for (int i = 0; i < N; i++) {
-        mutexes[i] = cluster_mutex(client, cluster_path("one-of-many"));
+        mutexes[i] = world_mutex(client, cluster_path("one-of-many"));
         check_ok(zkl_mutex_lock(mutexes[i]));
     }
     check_ok(wire_delete(raw, own_node(mutexes[5]), -1));
@@ -385,9 +365,8 @@ static void only_the_hold_is_lost_whose_node_was_deleted(void **state)
     for (int i = 0; i < N; i++) {
         check_wait(i == 5 || zkl_mutex_still_held(mutexes[i], 1000) == 1, WAIT_MS);
         check_num(zkl_mutex_unlock(mutexes[i]), ==, i == 5 ? ZKL_ELOST : 0);
-        check_ok(zkl_mutex_free(mutexes[i]));
+        world_drop(mutexes[i]);
     }
-    check_ok(zkl_client_free(client));
 }
 
 /* --- data that somebody writes ---------------------------------------------------------------- */
@@ -402,12 +381,11 @@ static void write_often(const char *node)
  * turn. No callback runs. The client arms the watches again, each of which fires only once. Method:
  * many writes. After them the waiter must still notice the deletion of its own node, and the
  * unlock. */
-static void written_data_changes_nothing_for_a_waiter(void **state)
+static void written_data_changes_nothing_for_a_waiter(void)
 {
     struct scene s = scene_begin("written", zks_connect_string(server));
     char node[128];
 
-    (void)state;
     write_often(s.waiter_node); /* first: the list that the others set off arms everything again */
     check_wait(watches(s.waiter_node) == 1, WAIT_MS);
     write_often(s.held_node);
@@ -424,14 +402,13 @@ static void written_data_changes_nothing_for_a_waiter(void **state)
 }
 
 /* Goal: the same for a holder with a callback. */
-static void written_data_changes_nothing_for_a_holder(void **state)
+static void written_data_changes_nothing_for_a_holder(void)
 {
     const char *path = cluster_path("written-held");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
     struct losses losses = {.mu = PTHREAD_MUTEX_INITIALIZER};
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, note_loss, &losses));
     check_ok(zkl_mutex_lock(mutex));
     const char *node = own_node(mutex);
@@ -445,21 +422,22 @@ static void written_data_changes_nothing_for_a_holder(void **state)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
+    world_drop(mutex);
+    world_drop(client);
     check_num(losses.others, ==, 0);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_waiter_whose_node_was_deleted_queues_again),
-    cluster_test(who_came_in_between_is_granted_first),
-    cluster_test(an_unlinked_waiter_queues_again),
-    cluster_test(a_waiter_that_hears_only_of_its_predecessor_queues_again),
-    cluster_test(a_holder_with_a_callback_hears_of_the_deletion_at_once),
-    cluster_test(a_holder_without_one_knows_by_the_next_heartbeat),
-    cluster_test(an_unlock_tells_of_a_deletion_that_nobody_told),
-    cluster_test(only_the_hold_is_lost_whose_node_was_deleted),
-    cluster_test(written_data_changes_nothing_for_a_waiter),
-    cluster_test(written_data_changes_nothing_for_a_holder),
+    world_test(a_waiter_whose_node_was_deleted_queues_again),
+    world_test(who_came_in_between_is_granted_first),
+    world_test(an_unlinked_waiter_queues_again),
+    world_test(a_waiter_that_hears_only_of_its_predecessor_queues_again),
+    world_test(a_holder_with_a_callback_hears_of_the_deletion_at_once),
+    world_test(a_holder_without_one_knows_by_the_next_heartbeat),
+    world_test(an_unlock_tells_of_a_deletion_that_nobody_told),
+    world_test(only_the_hold_is_lost_whose_node_was_deleted),
+    world_test(written_data_changes_nothing_for_a_waiter),
+    world_test(written_data_changes_nothing_for_a_holder),
 };
 
 int main(int argc, char **argv)

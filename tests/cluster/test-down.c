@@ -13,212 +13,188 @@
 /* Goal: the test kills the server and restarts it within the session timeout. That costs neither
  * the hold nor the place in the queue. The holder's callback gets SUSPECT and HELD, and its token
  * stays. The waiter's node stays, and the waiter gets the lock after the holder. */
-static void hold_and_place_live_through_a_restart(void **state)
+static void hold_and_place_live_through_a_restart(void)
 {
-    struct scene s;
+    struct scene *s = scene_begin("restart", RESTART_SESSION_MS);
     char before[128], after[128];
 
-    (void)state;
-    scene_begin(&s, "restart", RESTART_SESSION_MS);
-    check_ok(zkl_mutex_lock(s.mutex));
-    uint64_t token = zkl_mutex_token(s.mutex);
-    begin_waiting(&s);
-    cluster_child(s.path, 1, before, sizeof before);
+    check_ok(zkl_mutex_lock(s->mutex));
+    uint64_t token = zkl_mutex_token(s->mutex);
+    begin_waiting(s);
+    cluster_child(s->path, 1, before, sizeof before);
     server_down();
     /* Immediately, and not only when the window ends. */
-    check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, RESTART_SESSION_MS / 2);
+    check_wait(state_count(&s->states, ZKL_HOLD_SUSPECT) == 1, RESTART_SESSION_MS / 2);
     server_back();
-    check_wait(state_count(&s.states, ZKL_HOLD_HELD) == 1, WAIT_MS);
-    check_wait(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
-    check_num(zkl_mutex_token(s.mutex), ==, token);
-    check_num(cluster_children(s.path), ==, 2);
-    cluster_child(s.path, 1, after, sizeof after);
+    check_wait(state_count(&s->states, ZKL_HOLD_HELD) == 1, WAIT_MS);
+    check_wait(zkl_mutex_still_held(s->mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
+    check_num(zkl_mutex_token(s->mutex), ==, token);
+    check_num(cluster_children(s->path), ==, 2);
+    cluster_child(s->path, 1, after, sizeof after);
     check_text(after, before);
-    check_true(!actor_is_done(s.actor));
-    check_ok(zkl_mutex_unlock(s.mutex));
-    check_ok(actor_result(s.actor));
-    check_num(s.take.grant.token, >, token);
-    check_ok(actor_do(s.actor, do_unlock, s.others));
-    check_num(state_count(&s.states, ZKL_HOLD_LOST), ==, 0);
-    scene_end(&s);
+    check_true(!actor_is_done(s->actor));
+    check_ok(zkl_mutex_unlock(s->mutex));
+    check_ok(actor_result(s->actor));
+    check_num(s->take.grant.token, >, token);
+    check_ok(actor_do(s->actor, do_unlock, s->others));
+    check_num(state_count(&s->states, ZKL_HOLD_LOST), ==, 0);
+    scene_end(s);
 }
 
 /* Goal: without a server a lock with a deadline ends at the deadline, whether the link is known to
  * be down or not, and a lock with a cancel object as soon as that is set. Modes: F17. */
-static void a_wait_without_a_server_ends_in_time(void **state)
+static void a_wait_without_a_server_ends_in_time(void)
 {
-    struct scene s;
-    struct zkl_cancel *cancel = NULL;
-
-    (void)state;
-    scene_begin(&s, "in-time", RESTART_SESSION_MS);
-    check_ok(zkl_cancel_new(&cancel));
+    struct scene *s = scene_begin("in-time", RESTART_SESSION_MS);
+    struct zkl_cancel *cancel = world_cancel();
     server_down();
     for (int i = 0; i < 2; i++) {
         int64_t start = took_begin();
-        check_num(zkl_mutex_lock_for(s.mutex, 300), ==, ZKL_ETIMEDOUT);
+        check_num(zkl_mutex_lock_for(s->mutex, 300), ==, ZKL_ETIMEDOUT);
         check_took(start, 300, 300);
-        check_wait(zkl_client_get_state(s.client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+        check_wait(zkl_client_get_state(s->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     }
-    s.take.wait.cancel = cancel;
-    actor_begin(s.actor, do_acquire, &s.take);
+    s->take.wait.cancel = cancel;
+    actor_begin(s->actor, do_acquire, &s->take);
     int64_t start = took_begin();
     zkl_cancel_set(cancel);
-    check_num(actor_result(s.actor), ==, ZKL_ECANCELED);
+    check_num(actor_result(s->actor), ==, ZKL_ECANCELED);
     check_took(start, 0, 0);
-    zkl_cancel_free(cancel);
     server_back();
-    scene_end(&s);
+    scene_end(s);
 }
 
 /* Goal: a waiter in the queue loses its server. A cancel object still ends the wait, without a
  * server. The client deletes the waiter's node when the server is back. */
-static void a_waiter_in_the_queue_ends_in_time(void **state)
+static void a_waiter_in_the_queue_ends_in_time(void)
 {
-    struct scene s;
-    struct zkl_cancel *cancel = NULL;
-
-    (void)state;
-    scene_begin(&s, "in-queue", RESTART_SESSION_MS);
-    check_ok(zkl_cancel_new(&cancel));
-    check_ok(zkl_mutex_lock(s.mutex));
-    s.take.wait.cancel = cancel;
-    begin_waiting(&s);
+    struct scene *s = scene_begin("in-queue", RESTART_SESSION_MS);
+    struct zkl_cancel *cancel = world_cancel();
+    check_ok(zkl_mutex_lock(s->mutex));
+    s->take.wait.cancel = cancel;
+    begin_waiting(s);
     server_down();
-    check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(s->other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     int64_t start = took_begin();
     zkl_cancel_set(cancel);
-    check_num(actor_result(s.actor), ==, ZKL_ECANCELED);
+    check_num(actor_result(s->actor), ==, ZKL_ECANCELED);
     check_took(start, 0, 0);
     server_back();
-    check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    check_wait(cluster_children(s->path) == 1, WAIT_MS);
     /* Until the hold is proved again its unlock would not be confirmed. */
-    check_wait(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
+    check_wait(zkl_mutex_still_held(s->mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
     int rc = zkl_mutex_unlock(
-        s.mutex); /* a server that is busy as it begins may drop the link once more */
+        s->mutex); /* a server that is busy as it begins may drop the link once more */
     check_true(rc == 0 || rc == ZKL_EUNCONFIRMED);
-    zkl_cancel_free(cancel);
-    scene_end(&s);
+    scene_end(s);
 }
 
 /* Goal: a try without a server ends after one session timeout. Modes: F17. */
-static void a_try_without_a_server_ends_after_a_session_timeout(void **state)
+static void a_try_without_a_server_ends_after_a_session_timeout(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "try", 1000);
+    struct scene *s = scene_begin("try", 1000);
     server_down();
     int64_t start = took_begin();
-    check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EDISCONNECTED);
+    check_num(zkl_mutex_trylock(s->mutex), ==, ZKL_EDISCONNECTED);
     check_took(start, 1000, 1000);
     server_back();
-    scene_end(&s);
+    scene_end(s);
 }
 
 /* Goal: an unlock without a server does not wait for one, but says that no answer came. The client
  * deletes the node once the server is back, although the session lives on. Modes: F13. */
-static void an_unlock_without_a_server_is_unconfirmed(void **state)
+static void an_unlock_without_a_server_is_unconfirmed(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "unlock", RESTART_SESSION_MS);
+    struct scene *s = scene_begin("unlock", RESTART_SESSION_MS);
     for (int i = 0; i < 2; i++) { /* the link is known to be down, or not yet */
-        check_ok(zkl_mutex_lock_for(s.mutex, WAIT_MS));
-        check_num(cluster_children(s.path), ==, 1);
+        check_ok(zkl_mutex_lock_for(s->mutex, WAIT_MS));
+        check_num(cluster_children(s->path), ==, 1);
         server_down();
         if (i == 0)
-            check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
+            check_wait(state_count(&s->states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
         int64_t start = took_begin();
-        check_num(zkl_mutex_unlock(s.mutex), ==, ZKL_EUNCONFIRMED);
+        check_num(zkl_mutex_unlock(s->mutex), ==, ZKL_EUNCONFIRMED);
         check_took(start, 0, 0);
-        check_num(zkl_mutex_hold_count(s.mutex), ==, 0);
+        check_num(zkl_mutex_hold_count(s->mutex), ==, 0);
         server_back();
-        check_wait(cluster_children(s.path) == 0, RESTART_SESSION_MS - 2000);
+        check_wait(cluster_children(s->path) == 0, RESTART_SESSION_MS - 2000);
     }
-    check_num(state_count(&s.states, ZKL_HOLD_LOST), ==, 0);
-    scene_end(&s);
+    check_num(state_count(&s->states, ZKL_HOLD_LOST), ==, 0);
+    scene_end(s);
 }
 
 /* Goal: a lock that was called without a server is granted when one is there, within its
  * deadline. */
-static void a_lock_is_granted_when_the_server_is_back(void **state)
+static void a_lock_is_granted_when_the_server_is_back(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "back", RESTART_SESSION_MS);
+    struct scene *s = scene_begin("back", RESTART_SESSION_MS);
     server_down();
-    check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
-    s.take.wait.deadline_ns = zkl_now_ns() + 10 * WAIT_MS * MS; /* the start takes a while */
-    actor_begin(s.actor, do_acquire, &s.take);
+    check_wait(zkl_client_get_state(s->other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    s->take.wait.deadline_ns = zkl_now_ns() + 10 * WAIT_MS * MS; /* the start takes a while */
+    actor_begin(s->actor, do_acquire, &s->take);
     server_back();
-    check_ok(actor_result(s.actor));
-    check_num(cluster_children(s.path), ==, 1);
-    check_num(s.take.grant.window_ms, >, 0);
-    check_ok(actor_do(s.actor, do_unlock, s.others));
-    scene_end(&s);
+    check_ok(actor_result(s->actor));
+    check_num(cluster_children(s->path), ==, 1);
+    check_num(s->take.grant.window_ms, >, 0);
+    check_ok(actor_do(s->actor, do_unlock, s->others));
+    scene_end(s);
 }
 
 /* Goal: a close without a server ends within its bound and does not claim the session's end. It
  * also ends a wait of the client. The node is removed when the session expires. */
-static void a_close_without_a_server_is_bounded(void **state)
+static void a_close_without_a_server_is_bounded(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "close", SHORT_SESSION_MS);
-    check_ok(zkl_mutex_lock(s.mutex));
-    begin_waiting(&s);
+    struct scene *s = scene_begin("close", SHORT_SESSION_MS);
+    check_ok(zkl_mutex_lock(s->mutex));
+    begin_waiting(s);
     server_down();
-    check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED,
+    check_wait(zkl_client_get_state(s->other) == ZKL_CLIENT_SUSPENDED,
                WAIT_MS); /* see zkl_client_close(3) */
     int64_t start = took_begin();
-    check_num(zkl_client_close(s.other, 500), ==, ZKL_ETIMEDOUT);
+    check_num(zkl_client_close(s->other, 500), ==, ZKL_ETIMEDOUT);
     check_took(start, 0, 500);
-    check_num(actor_result(s.actor), ==, ZKL_ECLOSED);
+    check_num(actor_result(s->actor), ==, ZKL_ECLOSED);
     server_back();
-    check_wait(zkl_client_get_state(s.client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
-    int rc = zkl_mutex_unlock(s.mutex);
+    check_wait(zkl_client_get_state(s->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    int rc = zkl_mutex_unlock(s->mutex);
     /* The restart may take longer than the session, or the window. */
     check_true(rc == 0 || zkl_error_is_lost(rc) || rc == ZKL_EUNCONFIRMED);
-    check_wait(cluster_children(s.path) == 0, WAIT_MS);
-    scene_end(&s);
+    check_wait(cluster_children(s->path) == 0, WAIT_MS);
+    scene_end(s);
 }
 
 /* Goal: an operation that closes without a server ends, too, and does not claim the session's end: by itself, or in
  * zkl_client_free. */
-static void a_close_by_operation_without_a_server_ends(void **state)
+static void a_close_by_operation_without_a_server_ends(void)
 {
-    (void)state;
     for (int freed = 0; freed < 2; freed++) {
-        struct scene s;
         struct completion done = {0};
-        scene_begin(&s, "close-async", RESTART_SESSION_MS); /* its own client is another one */
-        struct zkl_client *client = client_of(SHORT_SESSION_MS);
+        struct scene *s =
+            scene_begin("close-async", RESTART_SESSION_MS); /* its own client is another one */
+        struct zkl_client *client = world_client_of(SHORT_SESSION_MS);
         server_down();
         check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
         check_ok(zkl_client_close_async(client, note_completion, &done));
         if (freed)
-            check_ok(zkl_client_free(client));
+            world_drop(client);
         check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);
         if (!freed)
-            check_ok(zkl_client_free(client));
+            world_drop(client);
         server_back();
-        scene_end(&s);
+        scene_end(s);
+        world_clear();
     }
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(hold_and_place_live_through_a_restart),
-    cluster_test(a_wait_without_a_server_ends_in_time),
-    cluster_test(a_waiter_in_the_queue_ends_in_time),
-    cluster_test(a_try_without_a_server_ends_after_a_session_timeout),
-    cluster_test(an_unlock_without_a_server_is_unconfirmed),
-    cluster_test(a_lock_is_granted_when_the_server_is_back),
-    cluster_test(a_close_without_a_server_is_bounded),
-    cluster_test(a_close_by_operation_without_a_server_ends),
+    world_test(hold_and_place_live_through_a_restart),
+    world_test(a_wait_without_a_server_ends_in_time),
+    world_test(a_waiter_in_the_queue_ends_in_time),
+    world_test(a_try_without_a_server_ends_after_a_session_timeout),
+    world_test(an_unlock_without_a_server_is_unconfirmed),
+    world_test(a_lock_is_granted_when_the_server_is_back),
+    world_test(a_close_without_a_server_is_bounded),
+    world_test(a_close_by_operation_without_a_server_ends),
 };
 
 int main(int argc, char **argv)

@@ -38,7 +38,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     zookeeper_close(zh);
-    return cluster_raw_close(state);
+    return cluster_world_end(state);
 }
 
 /* A write with the checks before it. */
@@ -61,16 +61,15 @@ static void delete_node(const char *path)
 /* Goal: the server carries out a holder's transaction. After the deletion of the holder's node it
  * refuses the same transaction, whatever the holder knew when it made it. The library then makes no
  * new guard. */
-static void the_server_refuses_who_does_not_hold(void **state)
+static void the_server_refuses_who_does_not_hold(void)
 {
     const char *path = cluster_path("mutex");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
     struct notes notes = NOTES_INIT;
     struct zkl_guard guard;
     zoo_op_t ops[2];
 
-    (void)state;
     check_ok(
         zkl_mutex_set_callback(mutex, take_note, &notes)); /* a loss must be noticed immediately */
     check_num(zkl_guard_mutex(&guard, mutex, 0, NULL, ops), ==, ZKL_ENOTOWNER);
@@ -85,25 +84,20 @@ static void the_server_refuses_who_does_not_hold(void **state)
     check_num(write_data(ops, 1), ==, ZNONODE);
     check_wait(zkl_guard_mutex(&guard, mutex, 0, NULL, ops) == ZKL_ELOST, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
 }
 
 /* Goal: a program asks for a guard for an owner as for a thread, for permits, and for all members
  * of a multi-lock. */
-static void all_that_is_held_can_be_checked(void **state)
+static void all_that_is_held_can_be_checked(void)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("owner"));
-    struct zkl_mutex *single = NULL;
-    struct zkl_semaphore *semaphore = NULL;
-    struct zkl_multi *multi = NULL;
-    struct zkl_owner *owner = new_owner();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("owner"));
+    struct zkl_owner *owner = world_owner();
     struct zkl_permit *permit;
     struct zkl_guard guards[4];
     zoo_op_t ops[5];
     const char *permits = cluster_path("permits");
 
-    (void)state;
     check_ok(async_lock(owner, mutex));
     check_num(zkl_guard_mutex(guards, mutex, 0, NULL, ops), ==, ZKL_ENOTOWNER);
     zkl_owner_use(owner);
@@ -113,17 +107,17 @@ static void all_that_is_held_can_be_checked(void **state)
     check_ok(async_unlock(owner, mutex));
     check_num(write_data(ops, 1), ==, ZNONODE);
 
-    check_ok(zkl_semaphore_new(&semaphore, client, permits, 3, NULL));
+    struct zkl_semaphore *semaphore = world_semaphore(client, permits, 3, NULL);
     check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
     check_ok(zkl_guard_permit(guards, permit, 0, NULL, ops));
     check_ok(write_data(ops, 1));
     check_ok(zkl_permit_release(permit));
     check_num(write_data(ops, 1), ==, ZNONODE);
 
-    check_ok(zkl_semaphore_mutex_new(&single, client, cluster_path("single"), NULL));
+    struct zkl_mutex *single = world_semaphore_mutex(client, cluster_path("single"));
     struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 2),
                                    zkl_member_mutex(single)};
-    check_ok(zkl_multi_new(&multi, client, members, 3));
+    struct zkl_multi *multi = world_multi(client, members, 3);
     check_num(zkl_guard_multi(guards, 4, multi, 0, NULL, ops), ==, ZKL_ENOTOWNER);
     check_ok(zkl_multi_lock(multi));
     check_num(zkl_guard_multi(guards, 3, multi, 0, NULL, ops), ==, ZKL_EINVAL);
@@ -134,27 +128,22 @@ static void all_that_is_held_can_be_checked(void **state)
     check_num(zkl_guard_multi(guards, 4, multi, 0, NULL, ops), >, 0); /* not known yet */
     check_num(write_data(ops, 4), ==, ZNONODE);
     (void)zkl_multi_unlock(multi, NULL);
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    check_ok(zkl_owner_free(owner));
-    cluster_free(client, mutex, single);
 }
 
 /* Goal: the lock's client and the application's handle may be below different chroots. */
-static void chroots_may_differ(void **state)
+static void chroots_may_differ(void)
 {
     struct zkl_client_options options = cluster_options();
     char servers[200];
     struct zkl_guard guard;
     zoo_op_t ops[2];
 
-    (void)state;
     check_ok(wire_create(raw, "/a", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/a/b", "", WIRE_PERSISTENT, NULL, 0));
     snprintf(servers, sizeof servers, "%s/a/b", zks_connect_string(server));
     options.servers = servers;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, "/lock");
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, "/lock");
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_guard_mutex(&guard, mutex, 0, NULL, ops));
     check_true(strncmp(guard.path, "/a/b/lock/", 10) == 0);
@@ -173,17 +162,14 @@ static void chroots_may_differ(void **state)
     check_ok(write_data(ops, 1));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(write_data(ops, 1), ==, ZNONODE);
-    cluster_free(client, mutex);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_server_refuses_who_does_not_hold),
-        TEST(all_that_is_held_can_be_checked),
-        TEST(chroots_may_differ),
+        WORLD_TEST(the_server_refuses_who_does_not_hold, set_up, tear_down),
+        WORLD_TEST(all_that_is_held_can_be_checked, set_up, tear_down),
+        WORLD_TEST(chroots_may_differ, set_up, tear_down),
     };
     return CLUSTER_MAIN(argc, argv, "guard", tests);
 }

@@ -23,13 +23,12 @@ static int do_inspect(void *arg)
 /* Goal: a look sends two requests for the list and one for each child. It asks for the children
  * together: three round trips would do for any queue. (On a slow machine the client sends
  * keepalives besides, and pings.) */
-static void a_look_is_two_requests_and_one_for_each_child(void **state)
+static void a_look_is_two_requests_and_one_for_each_child(void)
 {
     const char *path = cluster_path("requests");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, SESSION_MS);
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
 
-    (void)state;
     make_root(path, "");
     make_node(below(path, "lock-0000000000"), "");
     make_node(below(path, "lock-0000000001"), "");
@@ -43,19 +42,16 @@ static void a_look_is_two_requests_and_one_for_each_child(void **state)
                   proxy_counts(proxy, PROXY_PING),
               ==, 5);
     check_num(all_watches(), ==, 0);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: an answer that is lost with the link is asked for again, at each step. */
-static void a_look_survives_a_lost_link(void **state)
+static void a_look_survives_a_lost_link(void)
 {
     static const enum proxy_op ops[] = {PROXY_SYNC, PROXY_CHILDREN2, PROXY_GET};
     const char *path = cluster_path("lost");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
 
-    (void)state;
     make_root(path, "");
     make_node(below(path, "lock-0000000000"), "");
     make_node(below(path, "lock-0000000001"), "");
@@ -68,21 +64,18 @@ static void a_look_survives_a_lost_link(void **state)
                       "waits lock for 0 curator 1 lock-0000000001");
         check_ok(proxy_wait_dropped(proxy, 0));
     }
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: a look leaves out a child that is deleted between the list and the look at that child. The
  * next contender is then the holder. Method: the proxy keeps the looks back. */
-static void a_child_that_goes_meanwhile_is_left_out(void **state)
+static void a_child_that_goes_meanwhile_is_left_out(void)
 {
     const char *path = cluster_path("gone");
     struct proxy *proxy = NULL;
-    struct inspect in = {client_through(&proxy, BRIEF_MS), path, WAIT_MS, NULL};
-    struct actor *actor = actor_new();
+    struct inspect in = {world_client_through(&proxy, BRIEF_MS), path, WAIT_MS, NULL};
+    struct actor *actor = world_actor();
     static const char *const lines[] = {"holds lock curator 1 lock-0000000001"};
 
-    (void)state;
     make_root(path, "");
     make_node(below(path, "lock-0000000000"), "");
     make_node(below(path, "lock-0000000001"), "");
@@ -94,22 +87,18 @@ static void a_child_that_goes_meanwhile_is_left_out(void **state)
     check_ok(actor_result(actor));
     check_inspection(in.inspection, path, ZKL_LOCK_KIND_MUTEX, lines, 1);
     zkl_inspection_free(in.inspection);
-    actor_end(actor);
-    cluster_free(in.client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: a new session in between does no harm. Method: the link is held away until the session has
  * ended. */
-static void a_look_survives_its_session(void **state)
+static void a_look_survives_its_session(void)
 {
     const char *path = cluster_path("session");
     struct proxy *proxy = NULL;
-    struct inspect in = {client_through(&proxy, 1000), path, WAIT_MS, NULL};
-    struct zkl_mutex *mutex = cluster_mutex(in.client, path);
-    struct actor *actor = actor_new();
+    struct inspect in = {world_client_through(&proxy, 1000), path, WAIT_MS, NULL};
+    struct zkl_mutex *mutex = world_mutex(in.client, path);
+    struct actor *actor = world_actor();
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
@@ -120,22 +109,18 @@ static void a_look_survives_its_session(void **state)
     check_num(in.inspection->count, ==, 0);
     zkl_inspection_free(in.inspection);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    actor_end(actor);
-    cluster_free(in.client, mutex);
-    proxy_stop(proxy);
 }
 
 /* Goal: a look ends at its deadline when the link is silent and when there is none, and its code
  * says which. The same client can look again once the link is back. */
-static void the_deadline_holds(void **state)
+static void the_deadline_holds(void)
 {
     const char *path = cluster_path("deadline");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
     const struct zkl_inspection *inspection = NULL;
     int64_t start = net_now_ms();
 
-    (void)state;
     proxy_hole(proxy, PROXY_BOTH);
     check_fails(zkl_inspect(client, path, 200, &inspection), ZKL_ETIMEDOUT, path);
     proxy_cut(proxy);
@@ -148,24 +133,22 @@ static void the_deadline_holds(void **state)
     check_true(inspection == NULL);
     check_ok(proxy_refuse(proxy, false));
     zkl_inspection_free(inspect_lock(client, path));
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: close ends a look immediately with ZKL_ECLOSED, at each step of the look and without a
  * link. */
-static void close_ends_a_look(void **state)
+static void close_ends_a_look(void)
 {
     static const enum proxy_op ops[] = {PROXY_CHILDREN2, PROXY_GET};
     const char *path = cluster_path("close");
 
-    (void)state;
     make_root(path, "");
     make_node(below(path, "lock-0000000000"), "");
     for (size_t i = 0; i < 3; i++) {
         struct proxy *proxy = NULL;
-        struct inspect in = {client_through(&proxy, BRIEF_MS), path, ZKL_TIMEOUT_MAX_MS, NULL};
-        struct actor *actor = actor_new();
+        struct inspect in = {world_client_through(&proxy, BRIEF_MS), path, ZKL_TIMEOUT_MAX_MS,
+                             NULL};
+        struct actor *actor = world_actor();
         if (i < 2) {
             check_ok(proxy_hold_reply(proxy, ops[i], 1));
             actor_begin(actor, do_inspect, &in);
@@ -179,9 +162,6 @@ static void close_ends_a_look(void **state)
         zkl_client_close(in.client, 0);
         check_num(actor_result(actor), ==, ZKL_ECLOSED);
         check_true(in.inspection == NULL);
-        actor_end(actor);
-        check_ok(zkl_client_free(in.client));
-        proxy_stop(proxy);
     }
 }
 
@@ -209,16 +189,15 @@ static void check_unreadable(const struct zkl_entry *e)
 
 /* Goal: a look reports a node by its name alone if the server says nothing else of it, and all
  * other nodes as ever. Method: the proxy answers exists as a newer server does. */
-static void an_unreadable_node_is_told_by_its_name(void **state)
+static void an_unreadable_node_is_told_by_its_name(void)
 {
     const char *path = cluster_path("unreadable");
     static const char *const lines[] = {"holds lock curator 0 lock-0000000000",
                                         "waits lock for 0 curator 1 lock-0000000001",
                                         "foreign - - 0 note"};
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, SESSION_MS);
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
 
-    (void)state;
     make_root(path, "");
     make_unreadable(path, "lock-0000000000", WIRE_EPHEMERAL);
     uint64_t czxid = make_node(below(path, "lock-0000000001"), "open");
@@ -232,19 +211,16 @@ static void an_unreadable_node_is_told_by_its_name(void **state)
     check_num(inspection->entries[1].czxid, ==, czxid);
     check_text(inspection->entries[1].owner, "open");
     zkl_inspection_free(inspection);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: an operator can break such a node by its path, which is never made twice, but break can't
  * compare it. Break refuses such a node with children. */
-static void an_unreadable_node_can_be_broken(void **state)
+static void an_unreadable_node_can_be_broken(void)
 {
     const char *path = cluster_path("unreadable-break");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, SESSION_MS);
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
 
-    (void)state;
     make_root(path, "");
     const char *node = make_unreadable(path, "lock-0000000000", WIRE_EPHEMERAL);
     const char *above = make_unreadable(path, "lock-0000000001", WIRE_PERSISTENT);
@@ -256,37 +232,33 @@ static void an_unreadable_node_can_be_broken(void **state)
     check_true(!node_is_there(node));
     check_fails(zkl_break(client, above, 0, 0, WAIT_MS), ZKL_EFOREIGN, "children");
     check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_ENONODE, node);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: a look reports that the server refused the credential. */
-static void a_refused_credential_is_told(void **state)
+static void a_refused_credential_is_told(void)
 {
     struct zkl_client_options options = cluster_options();
     const struct zkl_inspection *inspection = NULL;
 
-    (void)state;
     options.auth_scheme = "nonsense";
     options.auth_credential = "alice:secret";
     options.connect_timeout_ms = 0;
-    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_client *client = world_client_with(&options);
     check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
     check_wait(zkl_client_get_state(client) == ZKL_CLIENT_AUTH_FAILED, WAIT_MS);
     check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
-    cluster_free(client, NULL);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_look_is_two_requests_and_one_for_each_child),
-    cluster_test(a_look_survives_a_lost_link),
-    cluster_test(a_child_that_goes_meanwhile_is_left_out),
-    cluster_test(a_look_survives_its_session),
-    cluster_test(the_deadline_holds),
-    cluster_test(close_ends_a_look),
-    cluster_test(an_unreadable_node_is_told_by_its_name),
-    cluster_test(an_unreadable_node_can_be_broken),
-    cluster_test(a_refused_credential_is_told),
+    world_test(a_look_is_two_requests_and_one_for_each_child),
+    world_test(a_look_survives_a_lost_link),
+    world_test(a_child_that_goes_meanwhile_is_left_out),
+    world_test(a_look_survives_its_session),
+    world_test(the_deadline_holds),
+    world_test(close_ends_a_look),
+    world_test(an_unreadable_node_is_told_by_its_name),
+    world_test(an_unreadable_node_can_be_broken),
+    world_test(a_refused_credential_is_told),
 };
 
 int main(int argc, char **argv)

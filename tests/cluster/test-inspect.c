@@ -66,18 +66,17 @@ static void check_entry(const struct zkl_entry *e)
 /* Goal: a look shows the holder of a mutex, then its waiters in their order, each with what is
  * known of it and the node that it waits for. Method: three clients, at which a fourth looks. The
  * test compares all with what the server and the holder itself say. */
-static void a_holder_and_its_waiters_are_seen_in_order(void **state)
+static void a_holder_and_its_waiters_are_seen_in_order(void)
 {
     const char *path = cluster_path("order");
-    struct zkl_client *clients[3], *client = cluster_client();
+    struct zkl_client *clients[3], *client = world_client();
     struct zkl_mutex *mutexes[3];
-    struct actor *actors[3] = {NULL, actor_new(), actor_new()};
+    struct actor *actors[3] = {NULL, world_actor(), world_actor()};
     char node[256];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
-        clients[i] = cluster_client();
-        mutexes[i] = cluster_mutex(clients[i], path);
+        clients[i] = world_client();
+        mutexes[i] = world_mutex(clients[i], path);
         if (i == 0)
             check_ok(zkl_mutex_lock(mutexes[0]));
         else
@@ -106,24 +105,18 @@ static void a_holder_and_its_waiters_are_seen_in_order(void **state)
         if (i > 0)
             check_ok(actor_result(actors[i]));
         check_ok(i > 0 ? actor_do(actors[i], do_unlock, mutexes[i]) : zkl_mutex_unlock(mutexes[0]));
-        if (i > 0)
-            actor_end(actors[i]);
-        cluster_free(clients[i], mutexes[i]);
     }
-    cluster_free(client, NULL);
 }
 
 /* Goal: so are readers and writers: a reader that holds, a writer behind it, a reader behind that, and
  * one that reads under its own write lock. */
-static void readers_and_writers_are_seen(void **state)
+static void readers_and_writers_are_seen(void)
 {
     const char *path = cluster_path("rw");
-    struct zkl_client *client = cluster_client();
-    struct zkl_rwlock *rwlock = NULL;
-    struct actor *a = actor_new(), *b = actor_new(), *c = actor_new();
+    struct zkl_client *client = world_client();
+    struct actor *a = world_actor(), *b = world_actor(), *c = world_actor();
 
-    (void)state;
-    check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
+    struct zkl_rwlock *rwlock = world_rwlock(client, path, NULL);
     struct zkl_mutex *read = zkl_rwlock_reader(rwlock), *write = zkl_rwlock_writer(rwlock);
     check_ok(actor_do(a, do_lock, read));
     queue(b, write, path);
@@ -152,32 +145,26 @@ static void readers_and_writers_are_seen(void **state)
     check_ok(actor_do(b, do_unlock, write));
     check_ok(actor_result(c));
     check_ok(actor_do(c, do_unlock, read));
-    actor_end(a);
-    actor_end(b);
-    actor_end(c);
-    check_ok(zkl_rwlock_free(rwlock));
-    cluster_free(client, NULL);
 }
 
 /* Goal: a look separates named locks under one path, each with its own holder. */
-static void named_locks_are_queues_of_their_own(void **state)
+static void named_locks_are_queues_of_their_own(void)
 {
     const char *path = cluster_path("named");
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *alpha = NULL, *beta = NULL, *plain = cluster_mutex(client, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *alpha = NULL, *beta = NULL, *plain = world_mutex(client, path);
+    struct actor *actor = world_actor();
 
-    (void)state;
     options.names = ZKL_NAMES_NAMED;
     options.owner = "the same text";
     options.name = "alpha";
-    check_ok(zkl_mutex_new(&alpha, client, path, &options));
+    alpha = world_mutex_with(client, path, &options);
     options.name = "beta";
-    check_ok(zkl_mutex_new(&beta, client, path, &options));
+    beta = world_mutex_with(client, path, &options);
     check_ok(zkl_mutex_lock(beta));
     queue(actor, beta, path);
-    struct actor *other = actor_new(), *third = actor_new();
+    struct actor *other = world_actor(), *third = world_actor();
     check_ok(actor_do(other, do_lock, alpha));
     check_ok(actor_do(third, do_lock, plain));
     const struct zkl_inspection *inspection = inspect_lock(client, path);
@@ -199,23 +186,17 @@ static void named_locks_are_queues_of_their_own(void **state)
     check_ok(actor_do(actor, do_unlock, beta));
     check_ok(actor_do(other, do_unlock, alpha));
     check_ok(actor_do(third, do_unlock, plain));
-    actor_end(actor);
-    actor_end(other);
-    actor_end(third);
-    cluster_free(client, alpha, beta, plain);
 }
 
 /* Goal: a look at the library's own semaphore shows the permits that are out, and the contender
  * that asks for one. */
-static void a_semaphores_permits_are_seen(void **state)
+static void a_semaphores_permits_are_seen(void)
 {
     const char *path = cluster_path("permits");
-    struct zkl_client *client = cluster_client(), *looker = cluster_client();
-    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_client *client = world_client(), *looker = world_client();
     struct zkl_permit *permits[2];
 
-    (void)state;
-    check_ok(zkl_semaphore_new(&semaphore, client, path, 3, NULL));
+    struct zkl_semaphore *semaphore = world_semaphore(client, path, 3, NULL);
     check_ok(zkl_semaphore_acquire(semaphore, 2, NULL, permits));
     const struct zkl_inspection *inspection = inspect_lock(looker, path);
     while (inspection->count >
@@ -234,21 +215,17 @@ static void a_semaphores_permits_are_seen(void **state)
     zkl_inspection_free(inspection);
     check_ok(zkl_permit_release(permits[0]));
     check_ok(zkl_permit_release(permits[1]));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, NULL);
-    cluster_free(looker, NULL);
 }
 
 /* --- what others made ------------------------------------------------------------------------- */
 
 /* Goal: contenders of all peers are in one queue, by their numbers, and strangers come last, with what
  * can be said of them. */
-static void names_of_all_peers_are_known(void **state)
+static void names_of_all_peers_are_known(void)
 {
     const char *path = cluster_path("peers");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     make_root(path, "");
     make_node(below(path, "0123456789abcdef0123456789abcdef__lock__0000000003"),
               "a-kazoo-identifier");
@@ -273,24 +250,21 @@ static void names_of_all_peers_are_known(void **state)
     check_num(inspection->entries[6].session, ==, wire_session(raw));
     check_true(inspection->entries[6].czxid != 0);
     zkl_inspection_free(inspection);
-    cluster_free(client, NULL);
 }
 
 /* Goal: a path without contenders has none: no path, an empty one, strangers only, and one below what is
  * not there. */
-static void nobody_is_told_as_nobody(void **state)
+static void nobody_is_told_as_nobody(void)
 {
     const char *path = cluster_path("nobody");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     check_entry_lines(client, path, ZKL_LOCK_KIND_NONE, NULL, 0);
     check_entry_lines(client, below(path, "deeper"), ZKL_LOCK_KIND_NONE, NULL, 0);
     make_root(path, "");
     check_entry_lines(client, path, ZKL_LOCK_KIND_NONE, NULL, 0);
     make_node(below(path, "stranger"), "");
     check_entries(client, path, ZKL_LOCK_KIND_NONE, "foreign - - 0 stranger");
-    cluster_free(client, NULL);
 }
 
 static void set(const char *path, const char *data)
@@ -300,7 +274,7 @@ static void set(const char *path, const char *data)
 
 /* Goal: a look returns a node's data as owner text if the text can be shown, in its parts if it has
  * that form, and as a request to release if it is one. */
-static void data_is_told_as_what_it_is(void **state)
+static void data_is_told_as_what_it_is(void)
 {
     static const struct {
         const char *data, *owner, *host;
@@ -330,10 +304,9 @@ static void data_is_told_as_what_it_is(void **state)
         {"__REVOKE__ ", "__REVOKE__ ", "", 0, 0, 0},
     };
     const char *path = cluster_path("data");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     char longest[514];
 
-    (void)state;
     make_root(path, "");
     make_node(below(path, "lock-0000000000"), "");
     const char *node = below(path, "lock-0000000000");
@@ -357,19 +330,17 @@ static void data_is_told_as_what_it_is(void **state)
         check_text(inspection->entries[0].owner, length == 512 ? longest : "");
         zkl_inspection_free(inspection);
     }
-    cluster_free(client, NULL);
 }
 
 /* Goal: a look reads a semaphore in Curator's layout, made by hand. As many leases hold as there are
  * permits. The rest and the inner queue wait. The look also reads one without the number, or
  * without "locks". A path that only looks like a semaphore is none, and a mutex in the path of one is
  * seen beside it. */
-static void a_semaphore_by_hand(void **state)
+static void a_semaphore_by_hand(void)
 {
     const char *path = cluster_path("semaphore");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     make_root(path, "");
     make_root(below(path, "locks"), "");
     make_root(below(path, "leases"), "2");
@@ -430,17 +401,15 @@ static void a_semaphore_by_hand(void **state)
     check_entries(client, path, ZKL_LOCK_KIND_SEMAPHORE, "holds lock curator 1 lock-0000000001",
                   "holds permit curator 1 leases/" GUID "1-lease-0000000001",
                   "waits entry curator 2 locks/lock-0000000002", "foreign - - 0 other");
-    cluster_free(client, NULL);
 }
 
 /* Goal: "/" can be looked at, and a child's own children are counted. */
-static void the_top_is_listed(void **state)
+static void the_top_is_listed(void)
 {
     const char *path = cluster_path("top");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     const struct zkl_entry *found = NULL;
 
-    (void)state;
     make_root(path, "");
     make_root(below(path, "one"), "");
     make_root(below(path, "two"), "");
@@ -454,19 +423,17 @@ static void the_top_is_listed(void **state)
     check_true(found);
     check_num(found->children, ==, 2);
     zkl_inspection_free(inspection);
-    cluster_free(client, NULL);
 }
 
 /* Goal: a long queue is seen whole and in order. Method: more children than are asked about in one
  * go. */
-static void a_long_queue_is_seen_whole(void **state)
+static void a_long_queue_is_seen_whole(void)
 {
     enum { MANY = 700 };
     const char *path = cluster_path("long");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     char name[80];
 
-    (void)state;
     make_root(path, "");
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "%03x-lock-%010d", i * 37 % 4096, i);
@@ -481,7 +448,6 @@ static void a_long_queue_is_seen_whole(void **state)
         check_num(inspection->entries[i].waits_for, ==, i == 0 ? ZKL_NO_ENTRY : (size_t)i - 1);
     }
     zkl_inspection_free(inspection);
-    cluster_free(client, NULL);
 }
 
 /* --- what is denied --------------------------------------------------------------------------- */
@@ -489,17 +455,16 @@ static void a_long_queue_is_seen_whole(void **state)
 /* Goal: a look at a path that the client may not read says so. For a child that the client may not
  * read the look returns what the server still reports: a newer server reports nothing but the
  * name. */
-static void what_may_not_be_read_says_so_or_is_left_out(void **state)
+static void what_may_not_be_read_says_so_or_is_left_out(void)
 {
     const bool nothing = exists_takes_read();
     const char *path = cluster_path("denied");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     const struct zkl_inspection *inspection = NULL;
     struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
     struct wire_acl closed[] = {{WIRE_PERM_ALL & ~READ, "world", "anyone"}, hidden};
     struct wire_stat stat;
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", "admin:admin"));
     make_root(path, "");
     make_node(below(path, "lock-0000000001"), "open");
@@ -521,16 +486,14 @@ static void what_may_not_be_read_says_so_or_is_left_out(void **state)
     check_fails(zkl_inspect(client, path, WAIT_MS, &inspection), ZKL_EACCES, path);
     check_detail(ZKL_EACCES, "denies READ");
     check_true(inspection == NULL);
-    cluster_free(client, NULL);
 }
 
 /* Goal: wrong arguments are named, and nothing is given. */
-static void wrong_arguments_are_named(void **state)
+static void wrong_arguments_are_named(void)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     const struct zkl_inspection *inspection = NULL;
 
-    (void)state;
     check_fails(zkl_inspect(NULL, "/x", 0, &inspection), ZKL_EINVAL, "client is NULL");
     check_fails(zkl_inspect(client, NULL, 0, &inspection), ZKL_EINVAL, "path is NULL");
     check_fails(zkl_inspect(client, "/x", 0, NULL), ZKL_EINVAL, "inspection is NULL");
@@ -544,7 +507,6 @@ static void wrong_arguments_are_named(void **state)
     check_fails(zkl_inspect(client, "/x", 1000, &inspection), ZKL_ECLOSED, "zkl_inspect");
     check_true(inspection == NULL);
     zkl_inspection_free(NULL);
-    cluster_free(client, NULL);
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
@@ -594,44 +556,41 @@ static int do_contend(void *arg)
 
 /* Goal: any number of threads may look while others lock, on one client. Each look has one holder
  * at most, and the holder is the first entry. */
-static void threads_look_while_others_lock(void **state)
+static void threads_look_while_others_lock(void)
 {
     const char *path = cluster_path("crowd");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct crowd crowds[5];
     struct actor *actors[5];
 
-    (void)state;
     int64_t until_ms = net_now_ms() + test_length(20000, 1500);
     for (size_t i = 0; i < 5; i++) {
         crowds[i] = (struct crowd){client, path, until_ms, 0};
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         actor_begin(actors[i], i < 2 ? do_look_on : do_contend, &crowds[i]);
     }
     for (size_t i = 0; i < 5; i++) {
         check_wait(actor_is_done(actors[i]), 60000);
         check_ok(actor_result(actors[i]));
         check_num(crowds[i].looks, >, ENOUGH);
-        actor_end(actors[i]);
     }
     check_wait(cluster_children(path) == 0, WAIT_MS);
-    cluster_free(client, NULL);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_holder_and_its_waiters_are_seen_in_order),
-    cluster_test(readers_and_writers_are_seen),
-    cluster_test(named_locks_are_queues_of_their_own),
-    cluster_test(a_semaphores_permits_are_seen),
-    cluster_test(names_of_all_peers_are_known),
-    cluster_test(nobody_is_told_as_nobody),
-    cluster_test(data_is_told_as_what_it_is),
-    cluster_test(a_semaphore_by_hand),
-    cluster_test(the_top_is_listed),
-    cluster_test(a_long_queue_is_seen_whole),
-    cluster_test(what_may_not_be_read_says_so_or_is_left_out),
-    cluster_test(wrong_arguments_are_named),
-    cluster_test(threads_look_while_others_lock),
+    world_test(a_holder_and_its_waiters_are_seen_in_order),
+    world_test(readers_and_writers_are_seen),
+    world_test(named_locks_are_queues_of_their_own),
+    world_test(a_semaphores_permits_are_seen),
+    world_test(names_of_all_peers_are_known),
+    world_test(nobody_is_told_as_nobody),
+    world_test(data_is_told_as_what_it_is),
+    world_test(a_semaphore_by_hand),
+    world_test(the_top_is_listed),
+    world_test(a_long_queue_is_seen_whole),
+    world_test(what_may_not_be_read_says_so_or_is_left_out),
+    world_test(wrong_arguments_are_named),
+    world_test(threads_look_while_others_lock),
 };
 
 int main(int argc, char **argv)

@@ -19,14 +19,13 @@ static int acquire_leased(struct zkl_mutex *mutex, int64_t lease_ms)
 /* Goal: the window never reaches past the lease. At the end of the lease the hold is lost for that
  * reason, and the client deletes the node. A waiter gets the lock while the former owner has not
  * unlocked yet. Modes: F64. */
-static void a_lease_ends_the_hold(void **state)
+static void a_lease_ends_the_hold(void)
 {
     const char *path = cluster_path("lease");
     struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path), *waiter = cluster_mutex(other, path);
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path), *waiter = world_mutex(other, path);
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     int64_t start = net_now_ms();
     check_ok(acquire_leased(mutex, 1500));
@@ -44,8 +43,6 @@ static void a_lease_ends_the_hold(void **state)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
     check_ok(zkl_mutex_unlock(waiter));
-    cluster_free(client, mutex);
-    cluster_free(other, waiter);
 }
 
 static _Thread_local bool is_late; /* at the end of the next wait */
@@ -77,17 +74,16 @@ static int do_acquire_late(void *take)
 
 /* Goal: no grant comes with an empty window, though its lease is over when the caller gets the processor: the lock is
  * asked for again. Method: the thread that waits stands still as it wakes, until its lease has ended. */
-static void a_lease_that_is_over_is_no_grant(void **state)
+static void a_lease_that_is_over_is_no_grant(void)
 {
     const char *path = cluster_path("short");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path), *holder = cluster_mutex(other, path);
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path), *holder = world_mutex(other, path);
     struct take take = take_of(mutex);
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
     struct wire_stat lapsed;
     char node[160];
 
-    (void)state;
     take.wait.lease_ms = ZKL_LEASE_MIN_MS - 1;
     check_num(do_acquire(&take), ==, ZKL_EBADTIMEOUT);
     check_ok(zkl_mutex_lock(holder));
@@ -105,20 +101,16 @@ static void a_lease_that_is_over_is_no_grant(void **state)
     check_num(take.grant.window_ms, >, 0);
     int rc = actor_do(actor, do_unlock, mutex);
     check_true(rc == 0 || rc == ZKL_ELOST); /* this thread may be late, too */
-    actor_end(actor);
-    cluster_free(client, mutex);
-    cluster_free(other, holder);
 }
 
 /* Goal: a renewed lease lasts, also if the hold began without one. A re-entry keeps the lease.
  * Modes: F64. */
-static void a_lease_can_be_renewed(void **state)
+static void a_lease_can_be_renewed(void)
 {
     const char *path = cluster_path("renew");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
-    (void)state;
     check_num(zkl_mutex_renew(mutex, 100), ==, ZKL_ENOTOWNER);
     check_ok(acquire_leased(mutex, 1500));
     check_num(zkl_mutex_renew(mutex, 0), ==, ZKL_EBADTIMEOUT);
@@ -135,23 +127,20 @@ static void a_lease_can_be_renewed(void **state)
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_num(acquire_leased(mutex, -1), ==, ZKL_EBADTIMEOUT);
-    cluster_free(client, mutex);
 }
 
 /* Goal: an unlock before the end is an unlock like any other. Modes: F64. */
-static void a_leased_hold_can_be_unlocked_in_time(void **state)
+static void a_leased_hold_can_be_unlocked_in_time(void)
 {
     const char *path = cluster_path("intime");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         check_ok(acquire_leased(mutex, 10000));
         check_ok(zkl_mutex_unlock(mutex));
     }
     check_num(cluster_children(path), ==, 0);
-    cluster_free(client, mutex);
 }
 
 static void revoke_all(struct zkl_mutex *mutex)
@@ -163,15 +152,14 @@ static void revoke_all(struct zkl_mutex *mutex)
 
 /* Goal: a holder hears of a request to release once, by its callback and when it asks. It keeps the
  * lock. Other data is no request. */
-static void a_holder_is_asked_to_let_go(void **state)
+static void a_holder_is_asked_to_let_go(void)
 {
     const char *path = cluster_path("revoke");
     char node[700];
     struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_revoke_requested(mutex), ==, 0);
@@ -188,22 +176,20 @@ static void a_holder_is_asked_to_let_go(void **state)
     check_num(zkl_mutex_revoke_requested(mutex), ==, 0);
     check_ok(zkl_mutex_unlock(mutex));
     check_num(noted(&notes), ==, 1);
-    cluster_free(client, mutex);
 }
 
 /* Goal: a request that was written while the lock was waited for, before anybody watched, counts. */
-static void a_waiter_that_was_asked_hears_of_it_with_its_grant(void **state)
+static void a_waiter_that_was_asked_hears_of_it_with_its_grant(void)
 {
     const char *path = cluster_path("early");
     char node[700];
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *holder = cluster_mutex(other, path), *mutex;
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *holder = world_mutex(other, path), *mutex;
+    struct actor *actor = world_actor();
 
-    (void)state;
     options.revocable = 1;
-    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    mutex = world_mutex_with(client, path, &options);
     check_ok(zkl_mutex_lock(holder));
     actor_begin(actor, do_lock, mutex);
     check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -213,20 +199,17 @@ static void a_waiter_that_was_asked_hears_of_it_with_its_grant(void **state)
     check_ok(actor_result(actor));
     check_wait(actor_do(actor, (actor_fn)(void *)zkl_mutex_revoke_requested, mutex) == 1, WAIT_MS);
     check_ok(actor_do(actor, do_unlock, mutex));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    cluster_free(other, holder);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cluster_test(a_lease_ends_the_hold),
-        cluster_test(a_lease_that_is_over_is_no_grant),
-        cluster_test(a_lease_can_be_renewed),
-        cluster_test(a_leased_hold_can_be_unlocked_in_time),
-        cluster_test(a_holder_is_asked_to_let_go),
-        cluster_test(a_waiter_that_was_asked_hears_of_it_with_its_grant),
+        world_test(a_lease_ends_the_hold),
+        world_test(a_lease_that_is_over_is_no_grant),
+        world_test(a_lease_can_be_renewed),
+        world_test(a_leased_hold_can_be_unlocked_in_time),
+        world_test(a_holder_is_asked_to_let_go),
+        world_test(a_waiter_that_was_asked_hears_of_it_with_its_grant),
     };
     return CLUSTER_MAIN(argc, argv, "lease", tests);
 }

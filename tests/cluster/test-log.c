@@ -110,7 +110,7 @@ static struct zkl_client_options options_with(struct book *b, enum zkl_log_level
 /* --- what is in them -------------------------------------------------------------------------- */
 
 /* Goal: each kind of event has its particulars, and they stand in its message, which is one line. */
-static void events_have_their_particulars(void **state)
+static void events_have_their_particulars(void)
 {
     const char *path = cluster_path("particulars");
     struct book *b = new_book();
@@ -118,16 +118,14 @@ static void events_have_their_particulars(void **state)
     struct zkl_grant grant = ZKL_GRANT_INIT;
     char node[200];
 
-    (void)state;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *actor = world_actor();
     check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     check_num(actor_do(actor, do_trylock, mutex), ==, ZKL_EBUSY);
     check_ok(zkl_mutex_unlock(mutex));
-    actor_end(actor);
-    cluster_free(client, mutex); /* every event has been reported then */
+    world_clear(); /* every event has been reported then */
     const struct kept *granted = find(b, 0, ZKL_LOG_KIND_GRANTED, 0);
     const struct kept *failed = find(b, 0, ZKL_LOG_KIND_FAILED, 0);
     const struct kept *released = find(b, 0, ZKL_LOG_KIND_RELEASED, 0);
@@ -155,18 +153,17 @@ static void events_have_their_particulars(void **state)
 /* Goal: at the level INFO the log is silent about a lock that a thread acquires and releases. It
  * reports what becomes of the link, the session and a hold, with the reason. No event has the
  * password. */
-static void levels_leave_out_what_is_usual(void **state)
+static void levels_leave_out_what_is_usual(void)
 {
     const char *path = cluster_path("levels");
     struct book *b = new_book();
     struct zkl_client_options options = options_with(b, 0);
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
+    struct proxy *proxy = world_proxy_for(&options);
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_wait(find(b, 0, ZKL_LOG_KIND_SESSION, 0) != NULL, WAIT_MS);
     check_num(find(b, 0, ZKL_LOG_KIND_SESSION, 0)->event.level, ==, ZKL_LOG_INFO);
     check_ok(zkl_mutex_lock(mutex));
@@ -194,11 +191,10 @@ static void levels_leave_out_what_is_usual(void **state)
     check_num(suspect->event.level, ==, ZKL_LOG_WARNING);
     check_num(suspect->event.reason, ==, ZKL_REASON_LINK);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
+    world_clear();
     for (size_t i = 0; i < b->count; i++)
         check_num(b->kept[i].event.level, <=, ZKL_LOG_INFO);
     check_book(b);
-    proxy_stop(proxy);
 }
 
 /* --- a slow callback -------------------------------------------------------------------------- */
@@ -207,7 +203,7 @@ static void levels_leave_out_what_is_usual(void **state)
 
 /* Goal: a callback that hangs costs events, not memory or time. When it returns, an event and the
  * figures say how many were dropped. */
-static void a_slow_callback_misses_some(void **state)
+static void a_slow_callback_misses_some(void)
 {
     struct book *b = new_book();
     struct zkl_client_options options = options_with(b, ZKL_LOG_DEBUG);
@@ -215,11 +211,10 @@ static void a_slow_callback_misses_some(void **state)
     uint64_t dropped = 0;
     sem_t gate;
 
-    (void)state;
     check_ok(sem_init(&gate, 0, 0));
     b->gate = &gate;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("slow"));
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("slow"));
     for (int i = 0; i < LOCKS; i++) {
         check_ok(zkl_mutex_lock(mutex));
         check_ok(zkl_mutex_unlock(mutex));
@@ -234,18 +229,17 @@ static void a_slow_callback_misses_some(void **state)
     for (size_t i = 0; i < so_far(b); i++)
         dropped += b->kept[i].event.dropped;
     check_num(dropped, ==, m.log_dropped);
-    cluster_free(client, mutex);
+    world_clear();
     check_book(b);
     sem_destroy(&gate);
 }
 
 /* Goal: a level that does not exist is refused. */
-static void a_level_is_one_of_four(void **state)
+static void a_level_is_one_of_four(void)
 {
     struct zkl_client_options options = options_with(new_book(), (enum zkl_log_level)5);
     struct zkl_client *client = NULL;
 
-    (void)state;
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "log_level");
     options.log_level = (enum zkl_log_level) - 1;
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "log_level");
@@ -253,10 +247,10 @@ static void a_level_is_one_of_four(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(events_have_their_particulars),
-    cluster_test(levels_leave_out_what_is_usual),
-    cluster_test(a_slow_callback_misses_some),
-    cluster_test(a_level_is_one_of_four),
+    world_test(events_have_their_particulars),
+    world_test(levels_leave_out_what_is_usual),
+    world_test(a_slow_callback_misses_some),
+    world_test(a_level_is_one_of_four),
 };
 
 int main(int argc, char **argv)

@@ -60,9 +60,8 @@ static struct zkl_mutex_options counted(void)
 static struct zkl_mutex *counted_mutex(struct zkl_client *client, const char *path)
 {
     struct zkl_mutex_options options = counted();
-    struct zkl_mutex *mutex;
 
-    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    struct zkl_mutex *mutex = world_mutex_with(client, path, &options);
     return mutex;
 }
 
@@ -452,12 +451,11 @@ static int run_workload(const char *servers, const char *base, uint64_t seed)
 /* Goal: counters are exact, and percentiles within the stated error, with threads, processes and
  * every kind of lock that contend, try, time out and cancel. Method: two processes. Their threads
  * count the results of their calls and time the calls themselves. */
-static void figures_are_what_the_callers_counted(void **state)
+static void figures_are_what_the_callers_counted(void)
 {
     char base[64], servers[64];
     int status = -1;
 
-    (void)state;
     skip_under_gcc_tsan();
     snprintf(base, sizeof base, "%s", cluster_path("workload"));
     snprintf(servers, sizeof servers, "%s", cluster_servers(zks_connect_string(server)));
@@ -496,31 +494,28 @@ static void acquire_all(struct zkl_client *client, struct zkl_owner *owner, stru
 {
     struct zkl_member member = zkl_member_mutex(other);
     struct completion done = {0};
-    struct zkl_multi *multi;
 
-    check_ok(zkl_multi_new(&multi, client, &member, 1));
+    struct zkl_multi *multi = world_multi(client, &member, 1);
     check_ok(acquire_as(owner, mutex, NULL));
     check_num(acquire_all_as(owner, multi), ==, ZKL_EDEADLK);
     check_ok(async_unlock(owner, mutex));
     check_ok(acquire_all_as(owner, multi));
     check_ok(zkl_multi_unlock_async(owner, multi, NULL, note_completion, &done));
     check_ok(completion_code(&done));
-    check_ok(zkl_multi_free(multi));
 }
 
 /* Goal: operations count as the calls that they are the twins of. Method: one of each outcome, two of
  * each success. */
-static void operations_count_as_calls_do(void **state)
+static void operations_count_as_calls_do(void)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     const char *path = cluster_path("operations");
-    struct zkl_mutex *mutex = counted_mutex(client, path), *other = cluster_mutex(client, path);
-    struct zkl_owner *a = new_owner(), *b = new_owner();
+    struct zkl_mutex *mutex = counted_mutex(client, path), *other = world_mutex(client, path);
+    struct zkl_owner *a = world_owner(), *b = world_owner();
     struct zkl_wait try = ZKL_WAIT_INIT, over = ZKL_WAIT_INIT, soon = ZKL_WAIT_INIT;
     struct completion done = {0};
     uint64_t op;
 
-    (void)state;
     try.flags = ZKL_WAIT_TRY;
     over.deadline_ns = 1;
     check_ok(acquire_as(a, mutex, NULL));
@@ -550,28 +545,22 @@ static void operations_count_as_calls_do(void **state)
     check_num(m.failures[-ZKL_ECANCELED], ==, 1);
     check_num(m.failures[-ZKL_EDEADLK], ==, 2);
     check_num(m.held + m.waiting, ==, 0);
-    check_ok(zkl_owner_free(a));
-    check_ok(zkl_owner_free(b));
-    cluster_free(client, mutex, other);
 }
 
 /* Goal: a call that is refused before it waits counts once. Method: one of each reason, on a mutex, a semaphore and
  * a semaphore's mutex; one that gives up later, for each kind. */
-static void refused_calls_count_once(void **state)
+static void refused_calls_count_once(void)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     const char *path = cluster_path("refused"), *permits = cluster_path("refused-permits");
-    struct zkl_mutex *mutex = counted_mutex(client, path), *other = cluster_mutex(client, path);
-    struct zkl_mutex *handle = NULL;
-    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_mutex *mutex = counted_mutex(client, path), *other = world_mutex(client, path);
     struct zkl_permit *permit = NULL;
     struct zkl_wait over = ZKL_WAIT_INIT, try = ZKL_WAIT_INIT;
 
-    (void)state;
     over.deadline_ns = 1;
     try.flags = ZKL_WAIT_TRY;
-    check_ok(zkl_semaphore_mutex_new(&handle, client, permits, NULL));
-    check_ok(zkl_semaphore_new(&semaphore, client, permits, 1, NULL));
+    struct zkl_mutex *handle = world_semaphore_mutex(client, permits);
+    struct zkl_semaphore *semaphore = world_semaphore(client, permits, 1, NULL);
     check_num(zkl_mutex_acquire(mutex, &over, NULL), ==, ZKL_ETIMEDOUT);
     check_num(zkl_mutex_acquire(handle, &over, NULL), ==, ZKL_ETIMEDOUT);
     check_num(zkl_semaphore_acquire(semaphore, 1, &over, &permit), ==, ZKL_ETIMEDOUT);
@@ -592,8 +581,6 @@ static void refused_calls_count_once(void **state)
     check_num(failures, ==, 7);
     check_ok(zkl_mutex_unlock(handle));
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, mutex, other, handle);
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */
@@ -689,16 +676,15 @@ static void lose_by_exit(struct zkl_mutex *mutex, struct notes *notes)
 /* Goal: the figures count losses by their reasons, and lost links and sessions. Method: the test
  * causes each of them, and compares the figures with the events of the callback. The proxy
  * determines the numbers of links. */
-static void losses_and_links_are_counted(void **state)
+static void losses_and_links_are_counted(void)
 {
     const char *path = cluster_path("losses");
     struct zkl_client_options options = cluster_options();
     struct notes notes = NOTES_INIT;
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
+    struct proxy *proxy = world_proxy_for(&options);
     options.session_timeout_ms = lag_session_ms(2000);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = counted_mutex(client, path);
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     lose_by_deletion(mutex, &notes);
@@ -735,20 +721,17 @@ static void losses_and_links_are_counted(void **state)
     check_num(total_figures(client).hold.count, ==, 5);
     check_num(total_figures(client).releases, ==, 4); /* one thread has ended instead */
     check_num(total_figures(client).failures[-ZKL_ELOST], ==, 1);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* Goal: an unlock that was not answered is counted, and what the janitor still has to do is seen. Method:
  * the proxy keeps the delete back, then the link breaks. */
-static void the_janitors_backlog_is_seen(void **state)
+static void the_janitors_backlog_is_seen(void)
 {
     const char *path = cluster_path("janitor");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = counted_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_num(figures(client).janitor_backlog, ==, 0);
@@ -765,8 +748,6 @@ static void the_janitors_backlog_is_seen(void **state)
     check_wait(figures(client).janitor_backlog == 0, WAIT_MS);
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     check_num(cluster_children(path), ==, 0);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* --- queues ----------------------------------------------------------------------------------- */
@@ -776,19 +757,18 @@ static void the_janitors_backlog_is_seen(void **state)
 /* Goal: the figures say whether the client holds, how many of its calls wait and how many
  * contenders are before them, without a request. Method: a queue of one client behind another
  * client's holder. */
-static void queues_are_told_from_lists_that_came_anyway(void **state)
+static void queues_are_told_from_lists_that_came_anyway(void)
 {
     const char *path = cluster_path("queue");
-    struct zkl_client *holder = cluster_client(), *client = cluster_client();
+    struct zkl_client *holder = world_client(), *client = world_client();
     struct zkl_mutex *held = counted_mutex(holder, path), *mutex = counted_mutex(client, path);
     struct actor *actors[QUEUE];
 
-    (void)state;
     check_ok(zkl_mutex_lock(held));
     check_num(lock_figures(held).held, ==, 1);
     check_num(lock_figures(mutex).held, ==, 0); /* by another client */
     for (size_t i = 0; i < QUEUE; i++) {
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         actor_begin(actors[i], do_lock, mutex);
         check_wait(lock_figures(mutex).queue_before == i + 1, WAIT_MS);
         check_num(lock_figures(mutex).waiting, ==, i + 1);
@@ -805,15 +785,12 @@ static void queues_are_told_from_lists_that_came_anyway(void **state)
     for (size_t i = 0; i < QUEUE; i++) {
         check_ok(actor_result(actors[i]));
         check_ok(actor_do(actors[i], do_unlock, mutex));
-        actor_end(actors[i]);
     }
     struct zkl_lock_metrics m = lock_figures(mutex);
     check_num(m.waiting, ==, 0);
     check_num(m.queue_before, ==, 0);
     check_num(m.acquisitions, ==, QUEUE);
     check_num(m.held, ==, 0);
-    cluster_free(client, mutex);
-    cluster_free(holder, held);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -827,25 +804,23 @@ static int lock_for_a_while(void *mutex)
 
 static void wait_in_vain(struct zkl_mutex *mutex)
 {
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
 
     check_ok(zkl_mutex_lock(mutex));
     check_num(actor_do(actor, lock_for_a_while, mutex), ==, ZKL_ETIMEDOUT);
     check_ok(zkl_mutex_unlock(mutex));
-    actor_end(actor);
 }
 
 /* Goal: the client counts requests as the server does, and by kind as the proxy does. It sends no
  * request to keep figures. Method: locks and unlocks with figures: three requests each, as without.
  * Then a wait, which has watches and keepalives. */
-static void requests_are_those_that_the_server_got(void **state)
+static void requests_are_those_that_the_server_got(void)
 {
     const char *path = cluster_path("requests");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = counted_mutex(client, path);
     make_root(path, "");
     check_ok(zkl_mutex_lock(mutex));
@@ -891,8 +866,6 @@ static void requests_are_those_that_the_server_got(void **state)
     check_num(m.requests[ZKL_METRICS_REQUEST_UNWATCH] -
                   before.requests[ZKL_METRICS_REQUEST_UNWATCH],
               ==, proxy_counts(proxy, PROXY_REMOVE_WATCHES));
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* --- paths ------------------------------------------------------------------------------------ */
@@ -912,14 +885,13 @@ static size_t paths_of(struct zkl_client *client)
 
 /* Goal: all handles of a path share its figures, from the first handle on that asks for them. The
  * client keeps the figures in its totals when the path has no handle any more. */
-static void figures_outlive_their_path(void **state)
+static void figures_outlive_their_path(void)
 {
     const char *path = cluster_path("path");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *plain = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *plain = world_mutex(client, path);
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
-    (void)state;
     check_num(zkl_mutex_get_metrics(plain, &m), ==, ZKL_EINVAL);
     check_ok(zkl_mutex_lock(plain));
     struct zkl_mutex *asking = counted_mutex(client, path); /* while somebody holds */
@@ -933,13 +905,12 @@ static void figures_outlive_their_path(void **state)
     check_num(lock_figures(plain).acquisitions, ==, 2);
     check_num(lock_figures(asking).hold.count, ==, 2);
     check_num(total_figures(client).acquisitions, ==, 3);
-    check_ok(zkl_mutex_free(asking));
+    world_drop(asking);
     check_num(lock_figures(plain).acquisitions, ==, 2);
-    check_ok(zkl_mutex_free(plain));
+    world_drop(plain);
     check_wait(paths_of(client) == 0, WAIT_MS);
     check_num(total_figures(client).acquisitions, ==, 3);
     check_num(total_figures(client).hold.count, ==, 3);
-    cluster_free(client, NULL);
 }
 
 /* The label of all samples of a client's text. */
@@ -963,36 +934,32 @@ static void label_of(struct zkl_client *client, char *label, size_t size)
     check_num(samples, >, 100);
 }
 
-static void texts_of_two_clients_do_not_collide(void **state)
+static void texts_of_two_clients_do_not_collide(void)
 {
     struct zkl_client_options options = cluster_options();
-    struct zkl_client *first = cluster_client(), *second = cluster_client();
+    struct zkl_client *first = world_client(), *second = world_client();
     char one[100], other[100];
 
-    (void)state;
     options.owner = "nightly jobs";
-    struct zkl_client *named = cluster_client_with(&options);
+    struct zkl_client *named = world_client_with(&options);
     label_of(first, one, sizeof one);
     label_of(second, other, sizeof other);
     check_num(strcmp(one, other), !=, 0);
     check_num(strtol(one, NULL, 10), ==, getpid());
     label_of(named, one, sizeof one);
     check_num(strcmp(one, "nightly jobs"), ==, 0);
-    cluster_free(first, NULL);
-    cluster_free(second, NULL);
-    cluster_free(named, NULL);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(figures_are_what_the_callers_counted),
-    cluster_test(operations_count_as_calls_do),
-    cluster_test(refused_calls_count_once),
-    cluster_test(losses_and_links_are_counted),
-    cluster_test(the_janitors_backlog_is_seen),
-    cluster_test(queues_are_told_from_lists_that_came_anyway),
-    cluster_test(requests_are_those_that_the_server_got),
-    cluster_test(figures_outlive_their_path),
-    cluster_test(texts_of_two_clients_do_not_collide),
+    world_test(figures_are_what_the_callers_counted),
+    world_test(operations_count_as_calls_do),
+    world_test(refused_calls_count_once),
+    world_test(losses_and_links_are_counted),
+    world_test(the_janitors_backlog_is_seen),
+    world_test(queues_are_told_from_lists_that_came_anyway),
+    world_test(requests_are_those_that_the_server_got),
+    world_test(figures_outlive_their_path),
+    world_test(texts_of_two_clients_do_not_collide),
 };
 
 int main(int argc, char **argv)

@@ -9,11 +9,10 @@ static struct zkl_mutex *mutex_with(struct zkl_client *client, const char *path,
                                     enum zkl_names names, const char *name, const char *owner)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_mutex *mutex;
     options.names = names;
     options.name = name;
     options.owner = owner;
-    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    struct zkl_mutex *mutex = world_mutex_with(client, path, &options);
     return mutex;
 }
 
@@ -26,15 +25,14 @@ static const char *node_name(struct zkl_mutex *mutex)
 }
 
 /* Goal: each naming is on the server what its peers read. */
-static void nodes_are_named_as_asked(void **state)
+static void nodes_are_named_as_asked(void)
 {
     const char *path = cluster_path("named");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *curator = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *curator = world_mutex(client, path);
     struct zkl_mutex *kazoo = mutex_with(client, path, ZKL_NAMES_KAZOO, NULL, NULL);
     struct zkl_mutex *report = mutex_with(client, path, ZKL_NAMES_NAMED, "report", NULL);
 
-    (void)state;
     check_ok(zkl_mutex_lock(curator));
     check_true(strncmp(node_name(curator), "_c_", 3) == 0 && strstr(node_name(curator), "-lock-"));
     check_ok(zkl_mutex_unlock(curator));
@@ -44,40 +42,35 @@ static void nodes_are_named_as_asked(void **state)
     check_ok(zkl_mutex_lock(report));
     check_true(strstr(node_name(report), "-report_lock_") != NULL);
     check_ok(zkl_mutex_unlock(report));
-    cluster_free(client, curator, kazoo, report);
 }
 
 /* Goal: Curator's and Kazoo's names exclude each other among clients of this library. */
-static void curators_and_kazoos_names_exclude_each_other(void **state)
+static void curators_and_kazoos_names_exclude_each_other(void)
 {
     const char *path = cluster_path("both");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *curator = cluster_mutex(client, path);
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *curator = world_mutex(client, path);
     struct zkl_mutex *kazoo = mutex_with(other, path, ZKL_NAMES_KAZOO, NULL, NULL);
 
-    (void)state;
     check_ok(zkl_mutex_lock(curator));
     check_num(zkl_mutex_trylock(kazoo), ==, ZKL_EBUSY);
     check_ok(zkl_mutex_unlock(curator));
     check_ok(zkl_mutex_lock(kazoo));
     check_num(zkl_mutex_trylock(curator), ==, ZKL_EBUSY);
     check_ok(zkl_mutex_unlock(kazoo));
-    cluster_free(client, curator);
-    cluster_free(other, kazoo);
 }
 
 /* Goal: named locks stand side by side under one path: the same name excludes, another does not,
  * and a plain mutex there is a stranger to them. */
-static void named_locks_stand_side_by_side(void **state)
+static void named_locks_stand_side_by_side(void)
 {
     const char *path = cluster_path("side");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_client *client = world_client(), *other = world_client();
     struct zkl_mutex *alpha = mutex_with(client, path, ZKL_NAMES_NAMED, "alpha", NULL);
     struct zkl_mutex *again = mutex_with(other, path, ZKL_NAMES_NAMED, "alpha", NULL);
     struct zkl_mutex *beta = mutex_with(other, path, ZKL_NAMES_NAMED, "beta", NULL);
-    struct zkl_mutex *plain = cluster_mutex(other, path);
+    struct zkl_mutex *plain = world_mutex(other, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(alpha));
     check_num(zkl_mutex_trylock(again), ==, ZKL_EBUSY);
     check_ok(zkl_mutex_lock(beta));
@@ -86,24 +79,21 @@ static void named_locks_stand_side_by_side(void **state)
     check_ok(zkl_mutex_unlock(plain));
     check_ok(zkl_mutex_unlock(alpha));
     check_num(cluster_children(path), ==, 0);
-    cluster_free(client, alpha);
-    cluster_free(other, again, beta, plain);
 }
 
 /* Goal: one thread can hold locks that know nothing of each other at the same time: locks of
  * different names under one path, and a plain one. Of two handles with the same name the second one
  * would make the thread wait for itself. Each hold ends by itself. */
-static void one_thread_holds_several_names(void **state)
+static void one_thread_holds_several_names(void)
 {
     const char *path = cluster_path("several");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *red = mutex_with(client, path, ZKL_NAMES_NAMED, "red", NULL);
     struct zkl_mutex *again = mutex_with(client, path, ZKL_NAMES_NAMED, "red", NULL);
     struct zkl_mutex *blue = mutex_with(client, path, ZKL_NAMES_NAMED, "blue", NULL);
-    struct zkl_mutex *plain = cluster_mutex(client, path);
+    struct zkl_mutex *plain = world_mutex(client, path);
     struct zkl_mutex *kazoo = mutex_with(client, path, ZKL_NAMES_KAZOO, NULL, NULL);
 
-    (void)state;
     check_ok(zkl_mutex_lock(red));
     check_ok(zkl_mutex_lock(blue));
     check_ok(zkl_mutex_lock(plain));
@@ -118,28 +108,25 @@ static void one_thread_holds_several_names(void **state)
     check_ok(zkl_mutex_unlock(blue));
     check_ok(zkl_mutex_unlock(again));
     check_num(cluster_children(path), ==, 0);
-    cluster_free(client, red, again, blue, plain, kazoo);
 }
 
 /* Goal: a lock's own owner text takes the place of the client's. */
-static void a_lock_can_have_its_own_owner_text(void **state)
+static void a_lock_can_have_its_own_owner_text(void)
 {
     const char *path = cluster_path("owner");
     char child[700], data[64];
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = mutex_with(client, path, ZKL_NAMES_CURATOR, NULL, "backup of db7");
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     cluster_child(path, 0, child, sizeof child);
     check_ok(wire_get(raw, child, data, sizeof data, NULL));
     check_text(data, "backup of db7");
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: options that can't be are refused, with words. */
-static void bad_options_are_refused(void **state)
+static void bad_options_are_refused(void)
 {
     static char long_text[600];
     static const struct {
@@ -151,14 +138,13 @@ static void bad_options_are_refused(void **state)
         {ZKL_NAMES_NAMED, "a/b", NULL, "slash"},      {ZKL_NAMES_NAMED, "", NULL, "empty"},
         {ZKL_NAMES_NAMED, long_text, NULL, "64"},     {ZKL_NAMES_CURATOR, NULL, long_text, "512"},
     };
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex;
     struct zkl_rwlock *rwlock;
     struct zkl_semaphore *semaphore;
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_lock_options of_all = ZKL_LOCK_OPTIONS_INIT;
 
-    (void)state;
     memset(long_text, 'x', sizeof long_text - 1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         options.names = bad[i].names;
@@ -176,18 +162,17 @@ static void bad_options_are_refused(void **state)
     check_true(strstr(zkl_error_detail(), "only mutexes") != NULL);
     memset(&options, 0, sizeof options);
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
-    cluster_free(client, NULL);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cluster_test(nodes_are_named_as_asked),
-        cluster_test(curators_and_kazoos_names_exclude_each_other),
-        cluster_test(named_locks_stand_side_by_side),
-        cluster_test(one_thread_holds_several_names),
-        cluster_test(a_lock_can_have_its_own_owner_text),
-        cluster_test(bad_options_are_refused),
+        world_test(nodes_are_named_as_asked),
+        world_test(curators_and_kazoos_names_exclude_each_other),
+        world_test(named_locks_stand_side_by_side),
+        world_test(one_thread_holds_several_names),
+        world_test(a_lock_can_have_its_own_owner_text),
+        world_test(bad_options_are_refused),
     };
     return CLUSTER_MAIN(argc, argv, "names", tests);
 }

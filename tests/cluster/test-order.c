@@ -39,50 +39,43 @@ static int pass_through(void *arg)
 
 /* Goal: threads of two clients get the lock in the order in which they asked, with growing tokens.
  * Method: each asks when the one before it has its node. Then the holder releases. Modes: F33. */
-static void threads_of_two_clients_are_served_in_order(void **state)
+static void threads_of_two_clients_are_served_in_order(void)
 {
     const char *path = cluster_path("fifo");
     struct line line = {.mu = PTHREAD_MUTEX_INITIALIZER};
-    struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
-    struct zkl_mutex *mutexes[2] = {cluster_mutex(clients[0], path),
-                                    cluster_mutex(clients[1], path)};
+    struct zkl_client *clients[2] = {world_client(), world_client()};
+    struct zkl_mutex *mutexes[2] = {world_mutex(clients[0], path), world_mutex(clients[1], path)};
     struct contender contenders[CONTENDERS];
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutexes[0]));
     uint64_t token = zkl_mutex_token(mutexes[0]);
     for (int i = 0; i < CONTENDERS; i++) {
-        contenders[i] = (struct contender){&line, mutexes[i / 2 % 2], actor_new(), i};
+        contenders[i] = (struct contender){&line, mutexes[i / 2 % 2], world_actor(), i};
         actor_begin(contenders[i].actor, pass_through, &contenders[i]);
         check_wait(cluster_children(path) == i + 2, WAIT_MS);
     }
     check_ok(zkl_mutex_unlock(mutexes[0]));
-    for (int i = 0; i < CONTENDERS; i++) {
+    for (int i = 0; i < CONTENDERS; i++)
         check_ok(actor_result(contenders[i].actor));
-        actor_end(contenders[i].actor);
-    }
     for (int i = 0; i < CONTENDERS; i++) {
         check_num(line.order[i], ==, i);
         check_num(line.tokens[i], >, token);
         token = line.tokens[i];
     }
     check_num(cluster_children(path), ==, 0);
-    cluster_free(clients[0], mutexes[0]);
-    cluster_free(clients[1], mutexes[1]);
 }
 
 /* Goal: a waiter gives up in the middle of the queue. The waiter behind it does not get the lock
  * before it is at the head. Modes: F18, F34. */
-static void a_wait_that_ends_early_does_not_pass_the_lock_on(void **state)
+static void a_wait_that_ends_early_does_not_pass_the_lock_on(void)
 {
     const char *path = cluster_path("gap");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *early = actor_new(), *late = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *early = world_actor(), *late = world_actor();
     struct take take = take_of(mutex);
 
-    (void)state;
-    check_ok(zkl_cancel_new(&take.wait.cancel));
+    take.wait.cancel = world_cancel();
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(early, do_acquire, &take);
     check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -96,10 +89,6 @@ static void a_wait_that_ends_early_does_not_pass_the_lock_on(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(actor_result(late));
     check_ok(actor_do(late, do_unlock, mutex));
-    zkl_cancel_free(take.wait.cancel);
-    actor_end(early);
-    actor_end(late);
-    cluster_free(client, mutex);
 }
 
 /* --- tokens ---------------------------------------------------------------------------------- */
@@ -114,15 +103,13 @@ static uint64_t token_of_a_turn(struct zkl_mutex *mutex)
 
 /* Goal: each grant's token is larger than all before it: from one thread, from two clients in turn,
  * and when the path was removed in between, so that its numbers begin again. Modes: F28. */
-static void tokens_grow_even_when_the_path_is_made_again(void **state)
+static void tokens_grow_even_when_the_path_is_made_again(void)
 {
     const char *path = cluster_path("token");
-    struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
-    struct zkl_mutex *mutexes[2] = {cluster_mutex(clients[0], path),
-                                    cluster_mutex(clients[1], path)};
+    struct zkl_client *clients[2] = {world_client(), world_client()};
+    struct zkl_mutex *mutexes[2] = {world_mutex(clients[0], path), world_mutex(clients[1], path)};
     uint64_t last = 0;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         uint64_t token = token_of_a_turn(mutexes[i / 2 % 2]);
         check_num(token, >, last);
@@ -130,8 +117,6 @@ static void tokens_grow_even_when_the_path_is_made_again(void **state)
         if (i % 3 == 0)
             check_ok(wire_delete_tree(raw, cluster_at(path)));
     }
-    cluster_free(clients[0], mutexes[0]);
-    cluster_free(clients[1], mutexes[1]);
 }
 
 /* --- others' nodes --------------------------------------------------------------------------- */
@@ -159,7 +144,7 @@ static const char *const strangers[] = {
 };
 
 /* Goal: contenders of other libraries are waited for, by a lower number. Modes: F33. */
-static void peers_contenders_are_waited_for(void **state)
+static void peers_contenders_are_waited_for(void)
 {
     static const char *const peers[] = {
         "0123456789abcdef0123456789abcdef__lock__0000000000",
@@ -168,14 +153,13 @@ static void peers_contenders_are_waited_for(void **state)
         "_c_01234567-89ab-cdef-0123-456789abcdef-__READ__0000000000",
         "x-0100d4a1b2c30000-0000000000",
     };
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
         const char *path = cluster_path("peer");
         char node[256];
-        struct zkl_mutex *mutex = cluster_mutex(client, path);
-        struct actor *waiter = actor_new();
+        struct zkl_mutex *mutex = world_mutex(client, path);
+        struct actor *waiter = world_actor();
         check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
         make_node(path, peers[i], WIRE_PERSISTENT, NULL, 0);
         check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
@@ -185,23 +169,19 @@ static void peers_contenders_are_waited_for(void **state)
         check_ok(wire_delete(raw, node, -1));
         check_ok(actor_result(waiter));
         check_ok(actor_do(waiter, do_unlock, mutex));
-        actor_end(waiter);
-        check_ok(zkl_mutex_free(mutex));
     }
-    check_ok(zkl_client_free(client));
 }
 
 /* Goal: children that are no contenders of a mutex are ignored, other named locks and permits
  * too, and stay: the lock is granted and handed on among them. Modes: F32. */
-static void children_that_are_no_contenders_do_not_matter(void **state)
+static void children_that_are_no_contenders_do_not_matter(void)
 {
     const char *path = cluster_path("foreign");
     const int n = sizeof strangers / sizeof strangers[0];
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *waiter = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *waiter = world_actor();
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < n; i++)
         make_node(path, strangers[i], WIRE_PERSISTENT, NULL, 0);
@@ -215,24 +195,20 @@ static void children_that_are_no_contenders_do_not_matter(void **state)
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, mutex));
     check_wait(cluster_children(path) == n + 1, WAIT_MS);
-    actor_end(waiter);
-    check_ok(wire_delete_tree(raw, cluster_at(path)));
-    cluster_free(client, mutex);
 }
 
 /* Goal: nodes of Curator's kind are contenders, with or without its protection, whoever made them.
  * A contender behind them waits until the last of them is removed. */
-static void contenders_of_other_programs_are_waited_for(void **state)
+static void contenders_of_other_programs_are_waited_for(void)
 {
     static const char *const names[] = {"_c_11111111-2222-4333-8444-555555555555-lock-", "lock-",
                                         "_c_66666666-2222-4333-8444-555555555555-lock-"};
     const char *path = cluster_path("curator");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *waiter = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *waiter = world_actor();
     char nodes[3][256];
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < 3; i++)
         make_node(path, names[i], WIRE_EPHEMERAL_SEQUENTIAL, nodes[i], sizeof nodes[i]);
@@ -247,22 +223,18 @@ static void contenders_of_other_programs_are_waited_for(void **state)
     }
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, mutex));
-    actor_end(waiter);
-    check_ok(wire_delete_tree(raw, cluster_at(path)));
-    cluster_free(client, mutex);
 }
 
 /* Goal: a contender of another program whose session ends makes room. */
-static void a_contender_whose_session_ends_makes_room(void **state)
+static void a_contender_whose_session_ends_makes_room(void)
 {
     const char *path = cluster_path("dies");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *waiter = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *waiter = world_actor();
     struct wire *other;
     char node[256];
 
-    (void)state;
     check_ok(wire_open(&other, zks_host(), zks_port(server, 0), 1000));
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     snprintf(node, sizeof node, "%s/lock-", cluster_at(path));
@@ -273,19 +245,16 @@ static void a_contender_whose_session_ends_makes_room(void **state)
     wire_abandon(other);
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, mutex));
-    actor_end(waiter);
-    check_ok(wire_delete_tree(raw, cluster_at(path)));
-    cluster_free(client, mutex);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(threads_of_two_clients_are_served_in_order),
-    cluster_test(a_wait_that_ends_early_does_not_pass_the_lock_on),
-    cluster_test(tokens_grow_even_when_the_path_is_made_again),
-    cluster_test(peers_contenders_are_waited_for),
-    cluster_test(children_that_are_no_contenders_do_not_matter),
-    cluster_test(contenders_of_other_programs_are_waited_for),
-    cluster_test(a_contender_whose_session_ends_makes_room),
+    world_test(threads_of_two_clients_are_served_in_order),
+    world_test(a_wait_that_ends_early_does_not_pass_the_lock_on),
+    world_test(tokens_grow_even_when_the_path_is_made_again),
+    world_test(peers_contenders_are_waited_for),
+    world_test(children_that_are_no_contenders_do_not_matter),
+    world_test(contenders_of_other_programs_are_waited_for),
+    world_test(a_contender_whose_session_ends_makes_room),
 };
 
 int main(int argc, char **argv)

@@ -23,40 +23,36 @@ static void take_turn(struct zkl_mutex *mutex)
 
 /* Goal: missing parents are made as containers: the server removes them all when they are empty.
  * Modes: F31. */
-static void parents_are_made_and_vanish(void **state)
+static void parents_are_made_and_vanish(void)
 {
     const char *top = cluster_path("parents");
     char middle[80], path[96];
 
-    (void)state;
     snprintf(middle, sizeof middle, "%s/middle", top);
     snprintf(path, sizeof path, "%s/lock", middle);
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove them, were they empty */
     check_true(is_there(top) && is_there(middle) && is_there(path));
     check_ok(zkl_mutex_unlock(mutex));
     check_wait(!is_there(top), WAIT_MS);
     take_turn(mutex);
-    cluster_free(client, mutex);
 }
 
 /* Goal: parents that another client made, as ordinary nodes, also serve, and stay. Modes: F31. */
-static void parents_of_others_are_used_and_stay(void **state)
+static void parents_of_others_are_used_and_stay(void)
 {
     const char *path = cluster_path("persistent");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(path), "mine", WIRE_PERSISTENT, NULL, 0));
     take_turn(mutex);
     take_turn(mutex);
     net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
     check_true(is_there(path));
     check_ok(wire_delete(raw, cluster_at(path), -1));
-    cluster_free(client, mutex);
 }
 
 /* The proxy lets the create that it holds back continue. With again it then holds back the one
@@ -74,16 +70,15 @@ static void release_create(struct proxy *proxy, bool again)
  * library makes the parent again, and the caller hears nothing of it. Method: the proxy holds back
  * the second create of the node, the one after the parents were made. The raw connection removes
  * the parent meanwhile; several times. Modes: F29. */
-static void a_parent_removed_in_between_is_made_again(void **state)
+static void a_parent_removed_in_between_is_made_again(void)
 {
     const char *path = cluster_path("between");
     struct zkl_client_options options = cluster_options();
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
     actor_begin(actor, do_lock, mutex);
     for (int i = 0; i < 5; i++) {
@@ -93,9 +88,6 @@ static void a_parent_removed_in_between_is_made_again(void **state)
     }
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 struct busy {
@@ -122,68 +114,54 @@ static int take_many_turns(void *arg)
 static void keep_busy(struct zkl_client *client)
 {
     struct busy busy[2];
-    struct actor *actors[2] = {actor_new(), actor_new()};
+    struct actor *actors[2] = {world_actor(), world_actor()};
 
     for (int i = 0; i < 2; i++) {
         busy[i] = (struct busy){.turns = test_length(10000, 300), .seed = (unsigned)i};
-        busy[i].mutex = cluster_mutex(client, i == 0 ? "/busy-a/deep" : "/busy-b");
+        busy[i].mutex = world_mutex(client, i == 0 ? "/busy-a/deep" : "/busy-b");
         actor_begin(actors[i], take_many_turns, &busy[i]);
     }
     for (int i = 0; i < 2; i++) {
         check_wait(actor_is_done(actors[i]), 600000);
         check_ok(actor_result(actors[i]));
-        actor_end(actors[i]);
-        check_ok(zkl_mutex_free(busy[i].mutex));
     }
 }
 
 /* Goal: no call says so when the server removes the parents in the middle of it. Method: a server
  * that looks for empty containers all the time, and many turns. Modes: F29. */
-static void many_turns_while_parents_vanish(void **state)
+static void many_turns_while_parents_vanish(void)
 {
     struct zks_options options = {.container_check_ms = 5, .max_session_ms = WIRE_LASTING_MS};
     struct zkl_client_options client_options = cluster_options();
-    struct wire *own = NULL;
-    struct zks *busy = NULL;
     struct wire_stat stat;
-    char err[512];
+    struct zks *busy = world_server(&options);
+    struct wire *own = world_wire_to(busy, 0, WIRE_LASTING_MS);
 
-    (void)state;
-    check_ok(zks_start(&busy, &options, err, sizeof err));
-    check_ok(wire_open(&own, zks_host(), zks_port(busy, 0), WIRE_LASTING_MS));
     client_options.servers = zks_connect_string(busy);
-    struct zkl_client *client = cluster_client_with(&client_options);
+    struct zkl_client *client = world_client_with(&client_options);
     keep_busy(client);
     check_wait(wire_count(own, "/") == 1, WAIT_MS); /* the server's own "zookeeper" */
     check_ok(wire_exists(own, "/", &stat));
     check_num(stat.cversion, >, 10); /* the parents were removed and made again */
-    cluster_free(client, NULL);
-    wire_close(own);
-    zks_stop(busy);
 }
 
 /* Goal: the library makes a path again that the server has removed before anybody used it. This
  * includes a path that the library has made itself and not used yet. Method: a server that removes
  * such paths immediately. The proxy holds the node's create back, which follows that of the path,
  * until the server has removed the path; several times. Modes: F30. */
-static void a_path_that_was_never_used_may_go(void **state)
+static void a_path_that_was_never_used_may_go(void)
 {
     struct zks_options options = {.container_check_ms = 50,
                                   .max_session_ms = WIRE_LASTING_MS,
                                   .jvm_extra = "-Dznode.container.maxNeverUsedIntervalMs=1"};
     struct zkl_client_options client_options = cluster_options();
-    struct actor *actor = actor_new();
-    struct wire *own = NULL;
-    struct zks *keen = NULL;
-    char err[512];
-
-    (void)state;
-    check_ok(zks_start(&keen, &options, err, sizeof err));
-    check_ok(wire_open(&own, zks_host(), zks_port(keen, 0), WIRE_LASTING_MS));
-    struct proxy *proxy = proxy_before(keen, 0);
+    struct actor *actor = world_actor();
+    struct zks *keen = world_server(&options);
+    struct wire *own = world_wire_to(keen, 0, WIRE_LASTING_MS);
+    struct proxy *proxy = world_proxy_to(keen, 0);
     client_options.servers = proxy_address(proxy);
-    struct zkl_client *client = cluster_client_with(&client_options);
-    struct zkl_mutex *mutex = cluster_mutex(client, "/never/used");
+    struct zkl_client *client = world_client_with(&client_options);
+    struct zkl_mutex *mutex = world_mutex(client, "/never/used");
 
     check_ok(wire_create(own, "/never", "", WIRE_CONTAINER, NULL, 0));
     check_wait(wire_exists(own, "/never", NULL) == WIRE_NONODE, WAIT_MS);
@@ -196,28 +174,22 @@ static void a_path_that_was_never_used_may_go(void **state)
     }
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
-    wire_close(own);
-    zks_stop(keen);
 }
 
 /* Goal: another client makes the path just as the library is about to, as a container or as an
  * ordinary node. The library uses that node as it is. The node stays what it is, and no call says
  * so. Method: the proxy holds the library's own create back meanwhile. Modes: F31. */
-static void a_path_that_two_make_at_once_is_the_first_ones(void **state)
+static void a_path_that_two_make_at_once_is_the_first_ones(void)
 {
     static const int kinds[] = {WIRE_PERSISTENT, WIRE_CONTAINER};
     struct zkl_client_options options = cluster_options();
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const char *path = cluster_path("at-once");
-        struct zkl_mutex *mutex = cluster_mutex(client, path);
+        struct zkl_mutex *mutex = world_mutex(client, path);
         struct wire_stat stat, used;
         char data[16];
         check_ok(proxy_hold_request(proxy, PROXY_CREATE_CONTAINER, 1));
@@ -237,26 +209,21 @@ static void a_path_that_two_make_at_once_is_the_first_ones(void **state)
             net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
             check_ok(wire_delete(raw, cluster_at(path), -1));
         }
-        check_ok(zkl_mutex_free(mutex));
     }
-    actor_end(actor);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: a chroot that does not exist has a code of its own, in lock and trylock, and the library
  * makes no node. The same handle works once somebody has made the chroot. Modes: F56. */
-static void a_missing_chroot_is_named(void **state)
+static void a_missing_chroot_is_named(void)
 {
     struct zkl_client_options options = cluster_options();
     char servers[128];
 
-    (void)state;
     snprintf(servers, sizeof servers, "%s/none", options.servers);
     options.servers = servers;
     options.connect_timeout_ms = 0;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, "/locks/one");
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, "/locks/one");
     check_num(zkl_mutex_lock(mutex), ==, ZKL_ENOCHROOT);
     check_true(strstr(zkl_error_detail(), "create it") != NULL);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_ENOCHROOT);
@@ -264,18 +231,16 @@ static void a_missing_chroot_is_named(void **state)
     check_true(!is_there("/none"));
     check_ok(wire_create(raw, cluster_at("/none"), "", WIRE_PERSISTENT, NULL, 0));
     take_turn(mutex);
-    cluster_free(client, mutex);
-    check_ok(wire_delete_tree(raw, cluster_at("/none")));
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(parents_are_made_and_vanish),
-    cluster_test(parents_of_others_are_used_and_stay),
-    cluster_test(a_parent_removed_in_between_is_made_again),
-    cluster_test(many_turns_while_parents_vanish),
-    cluster_test(a_path_that_was_never_used_may_go),
-    cluster_test(a_path_that_two_make_at_once_is_the_first_ones),
-    cluster_test(a_missing_chroot_is_named),
+    world_test(parents_are_made_and_vanish),
+    world_test(parents_of_others_are_used_and_stay),
+    world_test(a_parent_removed_in_between_is_made_again),
+    world_test(many_turns_while_parents_vanish),
+    world_test(a_path_that_was_never_used_may_go),
+    world_test(a_path_that_two_make_at_once_is_the_first_ones),
+    world_test(a_missing_chroot_is_named),
 };
 
 int main(int argc, char **argv)

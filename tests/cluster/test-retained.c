@@ -19,24 +19,22 @@
 static struct zkl_mutex *retained(struct zkl_client *client, const char *path, int64_t retain_ms)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_mutex *mutex;
 
     options.retain_ms = retain_ms;
-    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    struct zkl_mutex *mutex = world_mutex_with(client, path, &options);
     return mutex;
 }
 
 /* Goal: a client acquires and releases a retained lock without a request, on one node with one
  * token. It arms the watch for other contenders once. Method: a proxy counts. */
-static void a_retained_lock_is_taken_again_without_a_request(void **state)
+static void a_retained_lock_is_taken_again_without_a_request(void)
 {
     const char *path = cluster_path("kept");
     struct zkl_client_options options = cluster_options();
     struct zkl_grant grant = ZKL_GRANT_INIT;
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
     proxy_reset_counts(proxy);
@@ -56,43 +54,38 @@ static void a_retained_lock_is_taken_again_without_a_request(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(requests(proxy), ==, 2);
-    cluster_free(client, mutex);
+    world_clear();
     check_wait(cluster_children(path) <= 0, WAIT_MS);
-    proxy_stop(proxy);
 }
 
 /* --- others ----------------------------------------------------------------------------------- */
 
 /* Goal: a contender that queues for a lock that no thread is in gets it immediately. Method: two
  * clients, each of which keeps it, in turn. */
-static void a_retained_lock_goes_to_who_queues(void **state)
+static void a_retained_lock_goes_to_who_queues(void)
 {
     const char *path = cluster_path("queued");
-    struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
+    struct zkl_client *clients[2] = {world_client(), world_client()};
     struct zkl_mutex *mutexes[2] = {retained(clients[0], path, LONG_MS),
                                     retained(clients[1], path, LONG_MS)};
     uint64_t token = 0;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         check_ok(zkl_mutex_lock_for(mutexes[i % 2], AT_ONCE_MS));
         check_num(zkl_mutex_token(mutexes[i % 2]), >, token);
         token = zkl_mutex_token(mutexes[i % 2]);
         check_ok(zkl_mutex_unlock(mutexes[i % 2]));
     }
-    cluster_free(clients[0], mutexes[0]);
-    cluster_free(clients[1], mutexes[1]);
 }
 
 /* Goal: a contender that queues while a thread is in the lock gets it with the next unlock. */
-static void a_contended_lock_is_not_kept(void **state)
+static void a_contended_lock_is_not_kept(void)
 {
     const char *path = cluster_path("contended");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = retained(client, path, LONG_MS), *next = cluster_mutex(other, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS), *next = world_mutex(other, path);
+    struct actor *actor = world_actor();
 
-    (void)state;
     cycle(mutex, 2);
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(actor, do_lock, next);
@@ -101,26 +94,22 @@ static void a_contended_lock_is_not_kept(void **state)
     check_ok(actor_result(actor));
     check_num(cluster_children(path), ==, 1);
     check_ok(actor_do(actor, do_unlock, next));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    cluster_free(other, next);
 }
 
 /* Goal: a try of another client gets a kept lock that no thread is in, with either library's names.
  * Where a thread is in, the try soon says busy, and leaves nothing. */
-static void a_try_gets_what_nobody_is_in(void **state)
+static void a_try_gets_what_nobody_is_in(void)
 {
     static const enum zkl_names names[] = {ZKL_NAMES_CURATOR, ZKL_NAMES_KAZOO};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         const char *path = cluster_path("tried");
-        struct zkl_client *client = cluster_client(), *other = cluster_client();
+        struct zkl_client *client = world_client(), *other = world_client();
         struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-        struct zkl_mutex *mutex, *tried = cluster_mutex(other, path);
+        struct zkl_mutex *mutex, *tried = world_mutex(other, path);
         options.retain_ms = LONG_MS;
         options.names = names[i];
-        check_ok(zkl_mutex_new(&mutex, client, path, &options));
+        mutex = world_mutex_with(client, path, &options);
         cycle(mutex, 2);
         check_try_gets(tried, path);
         check_ok(zkl_mutex_unlock(tried));
@@ -130,41 +119,35 @@ static void a_try_gets_what_nobody_is_in(void **state)
         check_num(lag_end_ms(), <, AT_ONCE_MS);
         check_wait(cluster_children(path) == 1, WAIT_MS);
         check_ok(zkl_mutex_unlock(mutex));
-        cluster_free(client, mutex);
-        cluster_free(other, tried);
     }
 }
 
 /* Goal: a client releases a kept lock that no thread is in, when another client asks for it. */
-static void a_request_to_let_go_ends_it(void **state)
+static void a_request_to_let_go_ends_it(void)
 {
     const char *path = cluster_path("asked");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     char node[256];
 
-    (void)state;
     cycle(mutex, 2);
     cluster_child(path, 0, node, sizeof node);
     check_ok(wire_set(raw, node, "__REVOKE__", -1));
     check_wait(cluster_children(path) <= 0, WAIT_MS);
     cycle(mutex, 2);
     check_num(cluster_children(path), ==, 1);
-    cluster_free(client, mutex);
-    cluster_free(other, NULL);
 }
 
 /* --- its end ---------------------------------------------------------------------------------- */
 
 /* Goal: the lock stays for its time after the last unlock, and all the time while threads use
  * it. */
-static void it_stays_for_its_time(void **state)
+static void it_stays_for_its_time(void)
 {
     const char *path = cluster_path("timed");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, 500);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
     check_ok(zkl_mutex_unlock(mutex));
@@ -179,43 +162,39 @@ static void it_stays_for_its_time(void **state)
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_token(mutex), >, token);
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: a handle that keeps its lock can be freed, and a client closed: nothing is left. */
-static void it_ends_with_its_handle(void **state)
+static void it_ends_with_its_handle(void)
 {
     const char *path = cluster_path("freed"), *closed = cluster_path("closed");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     struct zkl_mutex *other = retained(client, closed, LONG_MS);
 
-    (void)state;
     cycle(mutex, 2);
     cycle(other, 2);
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_free(mutex), ==, ZKL_EBUSY);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
+    world_drop(mutex);
     check_wait(cluster_children(path) <= 0, WAIT_MS);
     check_num(cluster_children(closed), ==, 1);
     check_closed(zkl_client_close(client, WAIT_MS));
     check_wait(cluster_children(closed) <= 0, WAIT_MS);
     check_num(zkl_mutex_lock(other), ==, ZKL_ECLOSED);
-    cluster_free(client, other);
 }
 
 /* Goal: a kept lock is lost while no thread is in it. No callback runs, and the next lock gets a
  * new node. */
-static void what_nobody_was_in_is_lost_to_nobody(void **state)
+static void what_nobody_was_in_is_lost_to_nobody(void)
 {
     const char *path = cluster_path("nobody");
     struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     char node[256];
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -227,21 +206,19 @@ static void what_nobody_was_in_is_lost_to_nobody(void **state)
                WAIT_MS);
     check_ok(zkl_mutex_unlock(mutex));
     check_num(noted(&notes), ==, 0);
-    cluster_free(client, mutex);
 }
 
 /* Goal: the link breaks while no thread is in a kept lock. The client leaves no node for which
  * others wait. */
-static void it_does_not_outlive_its_link(void **state)
+static void it_does_not_outlive_its_link(void)
 {
     const char *path = cluster_path("link");
     struct zkl_client_options options = cluster_options();
-    struct zkl_client *other = cluster_client();
-    struct zkl_mutex *next = cluster_mutex(other, path);
+    struct zkl_client *other = world_client();
+    struct zkl_mutex *next = world_mutex(other, path);
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     cycle(mutex, 2);
     proxy_cut(proxy);
@@ -249,20 +226,16 @@ static void it_does_not_outlive_its_link(void **state)
     check_ok(zkl_mutex_unlock(next));
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
-    cluster_free(other, next);
-    proxy_stop(proxy);
 }
 
 /* Goal: a hold with a lease is not kept, whether it began with one or got one. */
-static void a_lease_is_not_kept(void **state)
+static void a_lease_is_not_kept(void)
 {
     const char *path = cluster_path("leased");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     struct take take = take_of(mutex);
 
-    (void)state;
     take.wait.lease_ms = 60000;
     check_ok(zkl_mutex_acquire(mutex, &take.wait, NULL));
     check_ok(zkl_mutex_unlock(mutex));
@@ -276,20 +249,18 @@ static void a_lease_is_not_kept(void **state)
     check_ok(zkl_mutex_renew(mutex, 60000));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(cluster_children(path), <=, 0);
-    cluster_free(client, mutex);
 }
 
 /* Goal: a kept lock runs the callback that is set when a thread acquires it, not the one that was
  * set when its node was made. */
-static void it_tells_the_callback_of_its_time(void **state)
+static void it_tells_the_callback_of_its_time(void)
 {
     const char *path = cluster_path("callback");
     struct notes before = NOTES_INIT, after = NOTES_INIT;
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     char node[256];
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &before));
     cycle(mutex, 2);
     check_ok(zkl_mutex_set_callback(mutex, take_note, &after));
@@ -299,7 +270,6 @@ static void it_tells_the_callback_of_its_time(void **state)
     check_note(&after, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
     check_num(noted(&before), ==, 0);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
 }
 
 /* --- several ---------------------------------------------------------------------------------- */
@@ -315,18 +285,16 @@ static int do_multi_unlock(void *multi)
 }
 
 /* Goal: members of a multi-lock stay too, and are taken again without a request, all of them. */
-static void members_are_kept_and_taken_together(void **state)
+static void members_are_kept_and_taken_together(void)
 {
     const char *a = cluster_path("member"), *b = cluster_path("member");
     struct zkl_client_options options = cluster_options();
-    struct zkl_multi *multi;
 
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *one = retained(client, a, LONG_MS), *two = retained(client, b, LONG_MS);
     struct zkl_member members[] = {zkl_member_mutex(one), zkl_member_mutex(two)};
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    struct zkl_multi *multi = world_multi(client, members, 2);
     check_ok(zkl_multi_lock(multi));
     proxy_reset_counts(proxy);
     check_ok(zkl_multi_unlock(multi, NULL));
@@ -341,27 +309,23 @@ static void members_are_kept_and_taken_together(void **state)
     check_num(cluster_children(a) + cluster_children(b), ==, 2);
     cycle(one, 2); /* a call for one of them uses its kept node, too */
     check_num(requests(proxy), ==, 4);
-    check_ok(zkl_multi_free(multi));
-    cluster_free(client, one, two);
+    world_clear();
     check_wait(cluster_children(a) <= 0 && cluster_children(b) <= 0, WAIT_MS);
-    proxy_stop(proxy);
 }
 
 /* Goal: a call that waits for one lock does not keep another lock that comes after it. Method: a
  * multi-lock of both. Its client keeps the second lock, and another client holds the first lock and
  * then asks for the second. */
-static void what_is_kept_does_not_make_a_circle(void **state)
+static void what_is_kept_does_not_make_a_circle(void)
 {
     const char *a = cluster_path("circle"), *b = cluster_path("circle");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_client *client = world_client(), *other = world_client();
     struct zkl_mutex *one = retained(client, a, LONG_MS), *two = retained(client, b, LONG_MS);
-    struct zkl_mutex *first = cluster_mutex(other, a), *second = cluster_mutex(other, b);
+    struct zkl_mutex *first = world_mutex(other, a), *second = world_mutex(other, b);
     struct zkl_member members[] = {zkl_member_mutex(one), zkl_member_mutex(two)};
-    struct actor *actor = actor_new();
-    struct zkl_multi *multi;
+    struct actor *actor = world_actor();
 
-    (void)state;
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    struct zkl_multi *multi = world_multi(client, members, 2);
     cycle(two, 2);
     check_ok(zkl_mutex_lock(first));
     actor_begin(actor, do_multi_lock, multi);
@@ -371,22 +335,17 @@ static void what_is_kept_does_not_make_a_circle(void **state)
     check_ok(zkl_mutex_unlock(first));
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_multi_unlock, multi));
-    actor_end(actor);
-    check_ok(zkl_multi_free(multi));
-    cluster_free(client, one, two);
-    cluster_free(other, first, second);
 }
 
 /* --- not for --------------------------------------------------------------------------------- */
 
 /* Goal: what can't take turns refuses to, and so are figures that make no sense. */
-static void others_refuse(void **state)
+static void others_refuse(void)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex;
 
-    (void)state;
     options.retain_ms = -1;
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EBADTIMEOUT);
     options.retain_ms = 3600001;
@@ -394,26 +353,25 @@ static void others_refuse(void **state)
     options.retain_ms = 0;
     options.local_handoffs_max = -1;
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
-    cluster_free(client, NULL);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cluster_test(a_retained_lock_is_taken_again_without_a_request),
-        cluster_test(a_retained_lock_goes_to_who_queues),
-        cluster_test(a_contended_lock_is_not_kept),
-        cluster_test(a_try_gets_what_nobody_is_in),
-        cluster_test(a_request_to_let_go_ends_it),
-        cluster_test(it_stays_for_its_time),
-        cluster_test(it_ends_with_its_handle),
-        cluster_test(what_nobody_was_in_is_lost_to_nobody),
-        cluster_test(it_does_not_outlive_its_link),
-        cluster_test(a_lease_is_not_kept),
-        cluster_test(it_tells_the_callback_of_its_time),
-        cluster_test(members_are_kept_and_taken_together),
-        cluster_test(what_is_kept_does_not_make_a_circle),
-        cluster_test(others_refuse),
+        world_test(a_retained_lock_is_taken_again_without_a_request),
+        world_test(a_retained_lock_goes_to_who_queues),
+        world_test(a_contended_lock_is_not_kept),
+        world_test(a_try_gets_what_nobody_is_in),
+        world_test(a_request_to_let_go_ends_it),
+        world_test(it_stays_for_its_time),
+        world_test(it_ends_with_its_handle),
+        world_test(what_nobody_was_in_is_lost_to_nobody),
+        world_test(it_does_not_outlive_its_link),
+        world_test(a_lease_is_not_kept),
+        world_test(it_tells_the_callback_of_its_time),
+        world_test(members_are_kept_and_taken_together),
+        world_test(what_is_kept_does_not_make_a_circle),
+        world_test(others_refuse),
     };
     return CLUSTER_MAIN(argc, argv, "retained", tests);
 }

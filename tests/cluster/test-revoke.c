@@ -74,14 +74,13 @@ static void check_waits(struct actor *actor, const char *node)
 
 /* Goal: the request is in the node's data. The call waits until the node is removed, and not only
  * until its data changes. It leaves no watch. */
-static void revoke_asks_and_waits_for_the_end(void **state)
+static void revoke_asks_and_waits_for_the_end(void)
 {
     const char *node = below(cluster_path("ask"), "lock-0000000000");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct revoke r = revoke_of(client, node);
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
 
-    (void)state;
     make_node(node, "somebody");
     actor_begin(actor, do_revoke, &r);
     check_waits(actor, node);
@@ -97,21 +96,18 @@ static void revoke_asks_and_waits_for_the_end(void **state)
     check_num(zkl_revoke(client, node, &r.wait, 0), ==, ZKL_ENONODE);
     check_detail(ZKL_ENONODE, node);
     check_num(zkl_revoke(client, node, NULL, 0), ==, ZKL_ENONODE);
-    actor_end(actor);
-    cluster_free(client, NULL);
 }
 
 /* Goal: a holder of the library hears of the request, and releases when it wants to. */
-static void a_holder_hears_of_it_and_lets_go(void **state)
+static void a_holder_hears_of_it_and_lets_go(void)
 {
     const char *path = cluster_path("holder");
     struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client(), *asker = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client(), *asker = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *actor = world_actor();
     char node[256];
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
@@ -127,20 +123,16 @@ static void a_holder_hears_of_it_and_lets_go(void **state)
     check_true(!actor_is_done(actor));
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(actor_result(actor));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    cluster_free(asker, NULL);
 }
 
 /* Goal: the call ends at its deadline. The node stays, and no watch does. A call with a deadline
  * that has passed asks and does not wait. */
-static void the_deadline_ends_the_wait(void **state)
+static void the_deadline_ends_the_wait(void)
 {
     const char *node = below(cluster_path("late"), "lock-0000000000");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     int64_t start = net_now_ms();
 
-    (void)state;
     make_node(node, "somebody");
     check_in_vain(client, node, 200);
     check_num(net_now_ms() - start, >=, 200);
@@ -154,18 +146,16 @@ static void the_deadline_ends_the_wait(void **state)
     check_detail(ZKL_ETIMEDOUT, "has not released");
     check_true(node_has_data(node, REVOKED));
     check_num(node_watches(node), ==, 0);
-    cluster_free(client, NULL);
 }
 
 /* Goal: with force the call deletes the node at the deadline, not before, and immediately if the
  * deadline has passed. */
-static void force_deletes_at_the_deadline(void **state)
+static void force_deletes_at_the_deadline(void)
 {
     const char *node = below(cluster_path("force"), "lock-0000000000");
-    struct zkl_client *client = cluster_client();
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client();
+    struct actor *actor = world_actor();
 
-    (void)state;
     make_node(node, "somebody");
     struct revoke r = revoke_for(client, node, 1500);
     r.flags = ZKL_INSPECT_FORCE;
@@ -186,20 +176,17 @@ static void force_deletes_at_the_deadline(void **state)
     drop_node(node);
     check_ok(actor_result(actor));
     check_num(node_watches(node), ==, 0);
-    actor_end(actor);
-    cluster_free(client, NULL);
 }
 
 /* Goal: a node vanishes by itself just before the call would delete it. The call says 0, and sends
  * no delete. */
-static void force_comes_too_late(void **state)
+static void force_comes_too_late(void)
 {
     const char *node = below(cluster_path("too-late"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct actor *actor = world_actor();
 
-    (void)state;
     make_node(node, "somebody");
     struct revoke r = revoke_for(client, node, 1000);
     r.flags = ZKL_INSPECT_FORCE;
@@ -210,13 +197,10 @@ static void force_comes_too_late(void **state)
     proxy_release(proxy);
     check_ok(actor_result(actor));
     check_num(proxy_counts(proxy, PROXY_DELETE), ==, 0);
-    actor_end(actor);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: what is no contender's is left alone without force, with not a byte written. */
-static void foreign_nodes_need_force(void **state)
+static void foreign_nodes_need_force(void)
 {
     static const char *const foreign[] = {"readme", "lock-", "locks", "report_lock_0000000001"};
     static const char *const contenders[] = {
@@ -228,9 +212,8 @@ static void foreign_nodes_need_force(void **state)
         "_c_00000000-0000-4000-8000-000000000000-lease-0000000006",
         "_c_00000000-0000-4000-8000-000000000000-__WRIT__-000000007"};
     const char *path = cluster_path("foreign");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
-    (void)state;
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         const char *node = below(path, foreign[i]);
         make_node(node, "somebody");
@@ -255,20 +238,18 @@ static void foreign_nodes_need_force(void **state)
         check_ok(zkl_break(client, node, 0, 0, WAIT_MS));
         check_true(!node_is_there(node));
     }
-    cluster_free(client, NULL);
 }
 
 /* Goal: a call waits for the end of a node, and another node takes its name. The call returns, and
  * force deletes only the first node: the new node stays. Method: the proxy holds the watch back
  * meanwhile. */
-static void another_node_of_the_same_name_is_left_alone(void **state)
+static void another_node_of_the_same_name_is_left_alone(void)
 {
     const char *node = below(cluster_path("another"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct actor *actor = world_actor();
 
-    (void)state;
     make_node(node, "somebody");
     struct revoke r = revoke_of(client, node);
     r.flags = ZKL_INSPECT_FORCE;
@@ -281,9 +262,6 @@ static void another_node_of_the_same_name_is_left_alone(void **state)
     check_ok(actor_result(actor));
     check_true(node_has_data(node, "somebody"));
     check_wait(node_watches(node) == 0, WAIT_MS);
-    actor_end(actor);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* --- what is denied --------------------------------------------------------------------------- */
@@ -298,15 +276,14 @@ static void make_for(const char *node, int denied)
 
 /* Goal: the call immediately names each right that is missing, and changes nothing. Without READ it
  * makes the request, and says that it can't wait for the end. */
-static void each_missing_right_is_named(void **state)
+static void each_missing_right_is_named(void)
 {
     const char *path = cluster_path("rights"), *node = below(path, "lock-0000000000");
     struct wire_acl closed[] = {{WIRE_PERM_ALL & ~DELETE, "world", "anyone"},
                                 {WIRE_PERM_ALL, "auth", ""}};
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct revoke r = revoke_of(client, node);
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", "admin:admin"));
     check_ok(wire_create_acl(raw, cluster_at(path), "", WIRE_PERSISTENT, closed, 2, NULL, 0));
     make_for(node, WRITE);
@@ -335,15 +312,13 @@ static void each_missing_right_is_named(void **state)
     check_detail(ZKL_EACCES, "denies DELETE");
     check_true(node_has_data(node, REVOKED));
     check_wait(node_watches(node) == 0, WAIT_MS);
-    cluster_free(client, NULL);
 }
 
-static void wrong_arguments_are_named(void **state)
+static void wrong_arguments_are_named(void)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct revoke r = revoke_of(client, "/x/lock-0000000000");
 
-    (void)state;
     check_fails(zkl_revoke(NULL, r.node, NULL, 0), ZKL_EINVAL, "client is NULL");
     check_fails(zkl_revoke(client, NULL, NULL, 0), ZKL_EINVAL, "node_path is NULL");
     check_fails(zkl_revoke(client, r.node, NULL, 2), ZKL_EINVAL, "0x2");
@@ -370,24 +345,21 @@ static void wrong_arguments_are_named(void **state)
     check_closed(zkl_client_close(client, WAIT_MS));
     check_fails(zkl_revoke(client, r.node, NULL, 0), ZKL_ECLOSED, "zkl_revoke");
     check_fails(zkl_break(client, r.node, 0, 0, 1000), ZKL_ECLOSED, "zkl_break");
-    cluster_free(client, NULL);
 }
 
 /* --- ends of a wait --------------------------------------------------------------------------- */
 
 /* Goal: a cancel object ends the wait, and no watch stays. A call with an object that is set
  * already asks for nothing. An object ends all waits that share it. */
-static void cancel_ends_the_wait(void **state)
+static void cancel_ends_the_wait(void)
 {
     const char *path = cluster_path("cancel");
     const char *nodes[] = {below(path, "lock-0000000000"), below(path, "lock-0000000001")};
-    struct zkl_client *client = cluster_client();
-    struct zkl_cancel *cancel = NULL;
-    struct actor *actors[] = {actor_new(), actor_new()};
+    struct zkl_client *client = world_client();
+    struct actor *actors[] = {world_actor(), world_actor()};
     struct revoke revokes[2];
 
-    (void)state;
-    check_ok(zkl_cancel_new(&cancel));
+    struct zkl_cancel *cancel = world_cancel();
     for (int i = 0; i < 2; i++) {
         make_node(nodes[i], "somebody");
         revokes[i] = revoke_of(client, nodes[i]);
@@ -400,25 +372,21 @@ static void cancel_ends_the_wait(void **state)
         check_num(actor_result(actors[i]), ==, ZKL_ECANCELED);
         check_wait(node_watches(nodes[i]) == 0, WAIT_MS);
         check_true(node_is_there(nodes[i]));
-        actor_end(actors[i]);
     }
     check_ok(wire_set(raw, cluster_at(nodes[0]), "", -1));
     check_num(do_revoke(&revokes[0]), ==, ZKL_ECANCELED);
     check_true(node_has_data(nodes[0], ""));
-    zkl_cancel_free(cancel);
-    cluster_free(client, NULL);
 }
 
 /* Goal: close immediately ends the wait with ZKL_ECLOSED, and the server drops the session's
  * watch. */
-static void close_ends_the_wait(void **state)
+static void close_ends_the_wait(void)
 {
     const char *node = below(cluster_path("close"), "lock-0000000000");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct revoke r = revoke_of(client, node);
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
 
-    (void)state;
     make_node(node, "somebody");
     actor_begin(actor, do_revoke, &r);
     check_waits(actor, node);
@@ -426,8 +394,6 @@ static void close_ends_the_wait(void **state)
     check_num(actor_result(actor), ==, ZKL_ECLOSED);
     check_wait(node_watches(node) == 0, WAIT_MS);
     check_true(node_is_there(node));
-    actor_end(actor);
-    cluster_free(client, NULL);
 }
 
 struct in_callback {
@@ -451,34 +417,31 @@ static void on_state(struct zkl_client *client, enum zkl_client_state state, voi
 }
 
 /* Goal: none of the calls can be made from a callback. */
-static void no_call_waits_in_a_callback(void **state)
+static void no_call_waits_in_a_callback(void)
 {
     struct zkl_client_options options = cluster_options();
-    struct in_callback in = {0};
+    static struct in_callback in;
 
-    (void)state;
     options.state_fn = on_state;
     options.state_arg = &in;
-    struct zkl_client *client = cluster_client_with(&options);
+    world_client_with(&options);
     check_wait(in.done, WAIT_MS);
     for (int i = 0; i < 3; i++)
         check_num(in.codes[i], ==, ZKL_EINCALLBACK);
-    cluster_free(client, NULL);
 }
 
 /* --- watches that are shared ------------------------------------------------------------------ */
 
 /* Goal: one client that waits behind a node, and asks for it twice, has one watch there, and whoever
  * leaves, the others still hear of its end. Modes: F45, F49. */
-static void a_watch_is_shared_with_waiters(void **state)
+static void a_watch_is_shared_with_waiters(void)
 {
     const char *path = cluster_path("shared"), *node = below(path, "lock--000000005");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *waiter = actor_new(), *asker = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *waiter = world_actor(), *asker = world_actor();
     struct revoke r = revoke_of(client, node);
 
-    (void)state;
     make_node(node, "somebody");
     actor_begin(waiter, do_lock, mutex);
     check_wait(node_watches(node) == 1, WAIT_MS);
@@ -492,22 +455,18 @@ static void a_watch_is_shared_with_waiters(void **state)
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, mutex));
     check_wait(all_watches() == 0, WAIT_MS);
-    actor_end(waiter);
-    actor_end(asker);
-    cluster_free(client, mutex);
 }
 
 /* Goal: likewise where the waiter leaves first. */
-static void a_waiter_leaves_the_watch_to_the_asker(void **state)
+static void a_waiter_leaves_the_watch_to_the_asker(void)
 {
     const char *path = cluster_path("left"), *node = below(path, "lock--000000005");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct actor *waiter = actor_new(), *asker = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *waiter = world_actor(), *asker = world_actor();
     struct revoke r = revoke_of(client, node);
     struct take take = take_of(mutex);
 
-    (void)state;
     make_node(node, "somebody");
     take.wait.deadline_ns = zkl_now_ns() + lag_room_ms(1500) * MS;
     actor_begin(waiter, do_acquire, &take);
@@ -519,9 +478,6 @@ static void a_waiter_leaves_the_watch_to_the_asker(void **state)
     drop_node(node);
     check_ok(actor_result(asker));
     check_wait(all_watches() == 0, WAIT_MS);
-    actor_end(waiter);
-    actor_end(asker);
-    cluster_free(client, mutex);
 }
 
 /* --- faults ----------------------------------------------------------------------------------- */
@@ -529,15 +485,14 @@ static void a_waiter_leaves_the_watch_to_the_asker(void **state)
 /* Goal: the call repeats a request if the request or its answer was lost. The server may have
  * received the request, and the holder may have answered it with the end of the node: that is no
  * ZKL_ENONODE. */
-static void asking_survives_a_lost_link(void **state)
+static void asking_survives_a_lost_link(void)
 {
     const char *node = below(cluster_path("ask-lost"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct actor *actor = world_actor();
     struct revoke r = revoke_of(client, node);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         make_node(node, "somebody");
         proxy_reset_counts(proxy);
@@ -558,22 +513,18 @@ static void asking_survives_a_lost_link(void **state)
     drop_node(node);
     proxy_cut(proxy);
     check_ok(actor_result(actor));
-    actor_end(actor);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: the wait survives the link. The call notices that the node was removed meanwhile, also if
  * another node has its name by now. It waits on for a node that stays. */
-static void waiting_survives_a_lost_link(void **state)
+static void waiting_survives_a_lost_link(void)
 {
     const char *node = below(cluster_path("wait-lost"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct actor *actor = world_actor();
     struct revoke r = revoke_of(client, node);
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         make_node(node, "somebody");
         actor_begin(actor, do_revoke, &r);
@@ -598,21 +549,17 @@ static void waiting_survives_a_lost_link(void **state)
             drop_node(node);
         check_wait(node_watches(node) == 0, WAIT_MS);
     }
-    actor_end(actor);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: an event that is lost with its link is made up for. */
-static void a_lost_event_is_made_up_for(void **state)
+static void a_lost_event_is_made_up_for(void)
 {
     const char *node = below(cluster_path("event"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct actor *actor = world_actor();
     struct revoke r = revoke_of(client, node);
 
-    (void)state;
     make_node(node, "somebody");
     actor_begin(actor, do_revoke, &r);
     check_waits(actor, node);
@@ -620,23 +567,19 @@ static void a_lost_event_is_made_up_for(void **state)
     drop_node(node);
     check_ok(actor_result(actor));
     check_ok(proxy_wait_dropped(proxy, 0));
-    actor_end(actor);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: so does the end of the asker's session: the next one asks on. */
-static void waiting_survives_the_session(void **state)
+static void waiting_survives_the_session(void)
 {
     const char *path = cluster_path("wait-expired"), *node = below(path, "lock-0000000000");
     const char *mark = cluster_path("wait-expired-mark");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, 1000);
-    struct zkl_mutex *mutex = cluster_mutex(client, mark);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_through(&proxy, 1000);
+    struct zkl_mutex *mutex = world_mutex(client, mark);
+    struct actor *actor = world_actor();
     struct revoke r = revoke_of(client, node);
 
-    (void)state;
     make_node(node, "somebody");
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(actor, do_revoke, &r);
@@ -651,21 +594,17 @@ static void waiting_survives_the_session(void **state)
     drop_node(node);
     check_ok(actor_result(actor));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    actor_end(actor);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* Goal: without a link the call ends at its deadline, and says so. With force the client deletes
  * the node once there is a link, a session's time after the deadline at the latest. */
-static void deadlines_hold_without_a_link(void **state)
+static void deadlines_hold_without_a_link(void)
 {
     const char *node = below(cluster_path("no-link"), "lock-0000000000");
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct actor *actor = world_actor();
 
-    (void)state;
     make_node(node, "somebody");
     proxy_hole(proxy, PROXY_BOTH);
     struct revoke unheard = revoke_for(client, node, 100);
@@ -692,31 +631,28 @@ static void deadlines_hold_without_a_link(void **state)
     check_ok(proxy_refuse(proxy, false));
     check_ok(actor_result(actor));
     check_true(!node_is_there(node));
-    actor_end(actor);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(revoke_asks_and_waits_for_the_end),
-    cluster_test(a_holder_hears_of_it_and_lets_go),
-    cluster_test(the_deadline_ends_the_wait),
-    cluster_test(force_deletes_at_the_deadline),
-    cluster_test(force_comes_too_late),
-    cluster_test(foreign_nodes_need_force),
-    cluster_test(another_node_of_the_same_name_is_left_alone),
-    cluster_test(each_missing_right_is_named),
-    cluster_test(wrong_arguments_are_named),
-    cluster_test(cancel_ends_the_wait),
-    cluster_test(close_ends_the_wait),
-    cluster_test(no_call_waits_in_a_callback),
-    cluster_test(a_watch_is_shared_with_waiters),
-    cluster_test(a_waiter_leaves_the_watch_to_the_asker),
-    cluster_test(asking_survives_a_lost_link),
-    cluster_test(waiting_survives_a_lost_link),
-    cluster_test(a_lost_event_is_made_up_for),
-    cluster_test(waiting_survives_the_session),
-    cluster_test(deadlines_hold_without_a_link),
+    world_test(revoke_asks_and_waits_for_the_end),
+    world_test(a_holder_hears_of_it_and_lets_go),
+    world_test(the_deadline_ends_the_wait),
+    world_test(force_deletes_at_the_deadline),
+    world_test(force_comes_too_late),
+    world_test(foreign_nodes_need_force),
+    world_test(another_node_of_the_same_name_is_left_alone),
+    world_test(each_missing_right_is_named),
+    world_test(wrong_arguments_are_named),
+    world_test(cancel_ends_the_wait),
+    world_test(close_ends_the_wait),
+    world_test(no_call_waits_in_a_callback),
+    world_test(a_watch_is_shared_with_waiters),
+    world_test(a_waiter_leaves_the_watch_to_the_asker),
+    world_test(asking_survives_a_lost_link),
+    world_test(waiting_survives_a_lost_link),
+    world_test(a_lost_event_is_made_up_for),
+    world_test(waiting_survives_the_session),
+    world_test(deadlines_hold_without_a_link),
 };
 
 int main(int argc, char **argv)

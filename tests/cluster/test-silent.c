@@ -25,99 +25,87 @@ static void silent_until_the_link_breaks(struct zkl_client *client)
 
 static void check_silent_lock(bool longer)
 {
-    struct scene s;
-
-    scene_begin(&s, "silent-lock", SHORT_SESSION_MS);
+    struct scene *s = scene_begin("silent-lock", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
     int64_t start = net_now_ms();
-    s.take.wait.deadline_ns = zkl_now_ns() + 10 * WAIT_MS * MS;
-    actor_begin(s.actor, do_acquire, &s.take);
+    s->take.wait.deadline_ns = zkl_now_ns() + 10 * WAIT_MS * MS;
+    actor_begin(s->actor, do_acquire, &s->take);
     if (longer)
-        silent_until_the_link_breaks(s.other);
+        silent_until_the_link_breaks(s->other);
     else
         server_silent_for(start, SILENT_SHORT_MS);
-    check_ok(actor_result(s.actor));
-    check_num(s.take.grant.window_ms, >, 0);
-    check_wait(cluster_children(s.path) <= 1, WAIT_MS);
-    check_others_unlock(&s);
-    scene_end(&s);
+    check_ok(actor_result(s->actor));
+    check_num(s->take.grant.window_ms, >, 0);
+    check_wait(cluster_children(s->path) <= 1, WAIT_MS);
+    check_others_unlock(s);
+    scene_end(s);
 }
 
 /* Goal: a lock that the server leaves without an answer is granted when it goes on: over the same
  * link, or over the next one, with one node in either case. */
-static void a_lock_survives_a_silent_server(void **state)
+static void a_lock_survives_a_silent_server(void)
 {
-    (void)state;
     check_silent_lock(false);
     check_silent_lock(true);
 }
 
 /* Goal: a lock with a deadline ends at the deadline although the server is silent. The client
  * deletes its node later. Modes: F2. */
-static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void **state)
+static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "silent-deadline", SHORT_SESSION_MS);
+    struct scene *s = scene_begin("silent-deadline", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
     for (int i = 0; i < 3; i++) {
         int64_t start = took_begin();
-        check_num(zkl_mutex_lock_for(s.mutex, 200), ==, ZKL_ETIMEDOUT);
+        check_num(zkl_mutex_lock_for(s->mutex, 200), ==, ZKL_ETIMEDOUT);
         check_took(start, 200, 200);
     }
     check_ok(zks_resume_node(server, 0));
-    scene_end(&s);
+    scene_end(s);
 }
 
 /* Goal: a try waits for a silent server no longer than one session timeout. */
-static void a_try_waits_for_a_silent_server_one_session_timeout(void **state)
+static void a_try_waits_for_a_silent_server_one_session_timeout(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "silent-try", SHORT_SESSION_MS);
+    struct scene *s = scene_begin("silent-try", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
     int64_t start = net_now_ms();
-    s.take.wait.flags = ZKL_WAIT_TRY;
-    actor_begin(s.actor, do_acquire, &s.take);
+    s->take.wait.flags = ZKL_WAIT_TRY;
+    actor_begin(s->actor, do_acquire, &s->take);
     server_silent_for(start, SILENT_SHORT_MS);
-    check_ok(actor_result(s.actor));
-    check_others_unlock(&s);
+    check_ok(actor_result(s->actor));
+    check_others_unlock(s);
     check_ok(zks_pause_node(server, 0));
     start = took_begin();
-    check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EDISCONNECTED);
+    check_num(zkl_mutex_trylock(s->mutex), ==, ZKL_EDISCONNECTED);
     check_took(start, SHORT_SESSION_MS, SHORT_SESSION_MS);
     check_ok(zks_resume_node(server, 0));
-    scene_end(&s);
+    scene_end(s);
 }
 
 static void check_silent_unlock(bool longer)
 {
-    struct scene s;
-
-    scene_begin(&s, "silent-unlock", SHORT_SESSION_MS);
-    check_ok(actor_do(s.actor, do_lock, s.others));
+    struct scene *s = scene_begin("silent-unlock", SHORT_SESSION_MS);
+    check_ok(actor_do(s->actor, do_lock, s->others));
     check_ok(zks_pause_node(server, 0));
     int64_t start = took_begin();
-    actor_begin(s.actor, do_unlock, s.others);
+    actor_begin(s->actor, do_unlock, s->others);
     if (!longer)
         server_silent_for(start, SILENT_SHORT_MS);
-    int rc = actor_result(s.actor);
+    int rc = actor_result(s->actor);
     int least = longer ? LINK_MS / 2 : SILENT_SHORT_MS; /* of what may have begun before */
     check_took(start, lag_is_slow() ? 0 : least, SHORT_SESSION_MS * 3 / 4);
     if (!was_late(rc))
         check_num(rc, ==, longer ? ZKL_EUNCONFIRMED : 0);
     check_ok(zks_resume_node(server, 0));
-    check_wait(cluster_children(s.path) == 0, WAIT_MS);
-    scene_end(&s);
+    check_wait(cluster_children(s->path) == 0, WAIT_MS);
+    scene_end(s);
 }
 
 /* Goal: an unlock waits for the answer of a server that is silent for a moment. It gives up when
  * the link breaks or the window ends. The node is removed when the server runs again. */
-static void an_unlock_waits_for_a_silent_server_as_long_as_the_window(void **state)
+static void an_unlock_waits_for_a_silent_server_as_long_as_the_window(void)
 {
-    (void)state;
     check_silent_unlock(false);
     check_silent_unlock(true);
 }
@@ -128,77 +116,68 @@ static int do_close(void *client)
 }
 
 /* Goal: a close waits for a server that is silent for a moment, and ends the session. */
-static void a_close_waits_for_a_silent_server(void **state)
+static void a_close_waits_for_a_silent_server(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "silent-close", SHORT_SESSION_MS);
-    check_ok(actor_do(s.actor, do_lock, s.others));
+    struct scene *s = scene_begin("silent-close", SHORT_SESSION_MS);
+    check_ok(actor_do(s->actor, do_lock, s->others));
     check_ok(zks_pause_node(server, 0));
     int64_t start = net_now_ms();
-    actor_begin(s.actor, do_close, s.other);
+    actor_begin(s->actor, do_close, s->other);
     server_silent_for(start, SILENT_SHORT_MS);
-    int rc = actor_result(s.actor);
+    int rc = actor_result(s->actor);
     if (rc != ZKL_ETIMEDOUT || !lag_is_slow()) { /* closed.h */
         check_ok(rc);
-        check_num(cluster_children(s.path), ==, 0);
+        check_num(cluster_children(s->path), ==, 0);
     }
-    check_wait(cluster_children(s.path) == 0, WAIT_MS);
-    check_num(actor_do(s.actor, do_unlock, s.others), ==, ZKL_ELOST);
-    scene_end(&s);
+    check_wait(cluster_children(s->path) == 0, WAIT_MS);
+    check_num(actor_do(s->actor, do_unlock, s->others), ==, ZKL_ELOST);
+    scene_end(s);
 }
 
 /* Goal: a close gives up a server that stays silent, and says so. The node is removed with the
  * session. */
-static void a_close_gives_a_silent_server_up(void **state)
+static void a_close_gives_a_silent_server_up(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "silent-close-long", SHORT_SESSION_MS);
-    check_ok(actor_do(s.actor, do_lock, s.others));
+    struct scene *s = scene_begin("silent-close-long", SHORT_SESSION_MS);
+    check_ok(actor_do(s->actor, do_lock, s->others));
     check_ok(zks_pause_node(server, 0));
     int64_t start = took_begin();
-    check_num(actor_do(s.actor, do_close, s.other), ==, ZKL_ETIMEDOUT);
+    check_num(actor_do(s->actor, do_close, s->other), ==, ZKL_ETIMEDOUT);
     check_took(start, 0, LINK_MS);
     server_silent_for(start, LINK_MS + LINK_MS / 4);
-    check_num(actor_do(s.actor, do_unlock, s.others), ==, ZKL_ELOST);
-    check_wait(cluster_children(s.path) == 0, WAIT_MS);
-    scene_end(&s);
+    check_num(actor_do(s->actor, do_unlock, s->others), ==, ZKL_ELOST);
+    check_wait(cluster_children(s->path) == 0, WAIT_MS);
+    scene_end(s);
 }
 
 /* Goal: a hold lives through a silence that is shorter than the session. The callback says SUSPECT,
  * if the link broke or the window ended, and then HELD. Through a longer silence the hold is lost
  * once. */
-static void a_hold_lives_through_a_silence(void **state)
+static void a_hold_lives_through_a_silence(void)
 {
-    struct scene s;
-
-    (void)state;
-    scene_begin(&s, "silent-hold", 4000);
-    check_ok(zkl_mutex_lock(s.mutex));
+    struct scene *s = scene_begin("silent-hold", 4000);
+    check_ok(zkl_mutex_lock(s->mutex));
     check_ok(zks_pause_node(server, 0));
-    check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
+    check_wait(state_count(&s->states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
     check_ok(zks_resume_node(server, 0));
-    check_wait(state_count(&s.states, ZKL_HOLD_HELD) + state_count(&s.states, ZKL_HOLD_LOST) == 1,
+    check_wait(state_count(&s->states, ZKL_HOLD_HELD) + state_count(&s->states, ZKL_HOLD_LOST) == 1,
                WAIT_MS);
-    bool held = zkl_mutex_still_held(s.mutex, 1000) == 1;
-    check_num(state_count(&s.states, ZKL_HOLD_HELD), >=, held);
-    int rc = zkl_mutex_unlock(s.mutex); /* on a slow machine it may be lost by now */
-    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s.states, ZKL_HOLD_LOST) == 0));
-    check_wait(state_count(&s.states, ZKL_HOLD_LOST) == (rc == ZKL_ELOST), WAIT_MS);
-    scene_end(&s);
+    bool held = zkl_mutex_still_held(s->mutex, 1000) == 1;
+    check_num(state_count(&s->states, ZKL_HOLD_HELD), >=, held);
+    int rc = zkl_mutex_unlock(s->mutex); /* on a slow machine it may be lost by now */
+    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s->states, ZKL_HOLD_LOST) == 0));
+    check_wait(state_count(&s->states, ZKL_HOLD_LOST) == (rc == ZKL_ELOST), WAIT_MS);
+    scene_end(s);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_lock_survives_a_silent_server),
-    cluster_test(a_lock_with_a_deadline_ends_although_the_server_is_silent),
-    cluster_test(a_try_waits_for_a_silent_server_one_session_timeout),
-    cluster_test(an_unlock_waits_for_a_silent_server_as_long_as_the_window),
-    cluster_test(a_close_waits_for_a_silent_server),
-    cluster_test(a_close_gives_a_silent_server_up),
-    cluster_test(a_hold_lives_through_a_silence),
+    world_test(a_lock_survives_a_silent_server),
+    world_test(a_lock_with_a_deadline_ends_although_the_server_is_silent),
+    world_test(a_try_waits_for_a_silent_server_one_session_timeout),
+    world_test(an_unlock_waits_for_a_silent_server_as_long_as_the_window),
+    world_test(a_close_waits_for_a_silent_server),
+    world_test(a_close_gives_a_silent_server_up),
+    world_test(a_hold_lives_through_a_silence),
 };
 
 int main(int argc, char **argv)

@@ -18,7 +18,7 @@ static struct zkl_client *client_called(const char *owner)
     struct zkl_client_options options = cluster_options();
 
     options.owner = owner;
-    return cluster_client_with(&options);
+    return world_client_with(&options);
 }
 
 static struct zkl_standing standing_of(struct zkl_mutex *mutex)
@@ -76,32 +76,24 @@ struct one {
 static void one_begins(struct one *o, const char *owner, const char *path)
 {
     o->client = client_called(owner);
-    o->mutex = cluster_mutex(o->client, path);
-    check_ok(zkl_cancel_new(&o->cancel));
+    o->mutex = world_mutex(o->client, path);
+    o->cancel = world_cancel();
     o->take = take_of(o->mutex);
     o->take.wait.cancel = o->cancel;
-    o->actor = actor_new();
+    o->actor = world_actor();
     actor_begin(o->actor, do_acquire, &o->take);
-}
-
-static void one_ends(struct one *o)
-{
-    actor_end(o->actor);
-    zkl_cancel_free(o->cancel);
-    cluster_free(o->client, o->mutex);
 }
 
 /* Goal: the third in line sees that two are before it, and the second one's node and owner text.
  * Once the second has given up, it sees one, and the first one's text. A waiter that lists only
  * when it has to does not hear of an end far before it: its number is an upper bound. Method: four
  * clients of different owners, one path. */
-static void the_third_in_line_sees_who_is_before_it(void **state)
+static void the_third_in_line_sees_who_is_before_it(void)
 {
     const char *path = cluster_path("third");
     struct one first, second, third, fourth;
     int64_t start_ns = zkl_now_ns();
 
-    (void)state;
     one_begins(&first, "the first", path);
     check_ok(actor_result(first.actor));
     check_nobody(zkl_mutex_waiting(first.mutex, NULL));
@@ -130,15 +122,11 @@ static void the_third_in_line_sees_who_is_before_it(void **state)
     zkl_cancel_set(fourth.cancel);
     check_num(actor_result(fourth.actor), ==, ZKL_ECANCELED);
     check_ok(actor_do(third.actor, do_unlock, third.mutex));
-    one_ends(&first);
-    one_ends(&second);
-    one_ends(&third);
-    one_ends(&fourth);
 }
 
 /* Goal: a reader waits for writers only, and a writer for every contender before it. Method: a
  * writer holds. Then two readers and a writer come. */
-static void a_reader_stands_behind_writers_only(void **state)
+static void a_reader_stands_behind_writers_only(void)
 {
     const char *path = cluster_path("readers");
     struct zkl_client *clients[4];
@@ -147,11 +135,10 @@ static void a_reader_stands_behind_writers_only(void **state)
     static const char *const owners[] = {"writer 1", "reader 1", "reader 2", "writer 2"};
     static const int before[] = {0, 1, 1, 3};
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         clients[i] = client_called(owners[i]);
-        check_ok(zkl_rwlock_new(&locks[i], clients[i], path, NULL));
-        actors[i] = actor_new();
+        locks[i] = world_rwlock(clients[i], path, NULL);
+        actors[i] = world_actor();
         bool reads = i == 1 || i == 2;
         struct zkl_mutex *half = reads ? zkl_rwlock_reader(locks[i]) : zkl_rwlock_writer(locks[i]);
         actor_begin(actors[i], do_lock, half);
@@ -169,11 +156,6 @@ static void a_reader_stands_behind_writers_only(void **state)
     }
     check_ok(actor_result(actors[3]));
     check_ok(actor_do(actors[3], do_unlock, zkl_rwlock_writer(locks[3])));
-    for (int i = 0; i < 4; i++) {
-        actor_end(actors[i]);
-        check_ok(zkl_rwlock_free(locks[i]));
-        check_ok(zkl_client_free(clients[i]));
-    }
 }
 
 /* Goal: several threads wait through one handle. The standing is that of the longest wait, and the
@@ -185,14 +167,13 @@ static void look_at_one_handle(int handoffs_max)
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_client *client = client_called("all of us");
     struct actor *actors[3];
-    struct zkl_mutex *mutex;
     struct take takes[3];
 
     options.local_handoffs_max = handoffs_max;
-    check_ok(zkl_mutex_new(&mutex, client, cluster_path("handle"), &options));
+    struct zkl_mutex *mutex = world_mutex_with(client, cluster_path("handle"), &options);
     for (int i = 0; i < 3; i++) {
         takes[i] = take_of(mutex);
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         actor_begin(actors[i], do_acquire, &takes[i]);
         if (i == 0)
             check_ok(actor_result(actors[i]));
@@ -212,14 +193,10 @@ static void look_at_one_handle(int handoffs_max)
         check_ok(actor_do(actors[i], do_unlock, mutex));
     }
     check_nobody(zkl_mutex_waiting(mutex, NULL));
-    for (int i = 0; i < 3; i++)
-        actor_end(actors[i]);
-    cluster_free(client, mutex);
 }
 
-static void of_a_handle_the_longest_wait_is_told(void **state)
+static void of_a_handle_the_longest_wait_is_told(void)
 {
-    (void)state;
     look_at_one_handle(0);
     look_at_one_handle(1000);
 }
@@ -237,20 +214,18 @@ static bool op_stands(struct zkl_client *client, uint64_t op, uint64_t before, c
 /* Goal: a program asks for the standing of an operation by its number. Method: two operations of
  * different owners, which wait for one lock, and one of a multi-lock whose second member is
  * held. */
-static void an_operation_is_asked_by_its_number(void **state)
+static void an_operation_is_asked_by_its_number(void)
 {
     const char *path = cluster_path("op");
     struct zkl_client *holder = client_called("the holder"), *client = client_called("loop");
-    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
-    struct zkl_mutex *free_one = cluster_mutex(client, cluster_path("a"));
+    struct zkl_mutex *held = world_mutex(holder, path), *mutex = world_mutex(client, path);
+    struct zkl_mutex *free_one = world_mutex(client, cluster_path("a"));
     struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_mutex(free_one)};
-    struct zkl_owner *owners[3] = {new_owner(), new_owner(), new_owner()};
-    struct zkl_multi *multi;
+    struct zkl_owner *owners[3] = {world_owner(), world_owner(), world_owner()};
     struct completion done[3] = {0};
     uint64_t ops[3];
 
-    (void)state;
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    struct zkl_multi *multi = world_multi(client, members, 2);
     check_ok(zkl_mutex_lock(held));
     for (int i = 0; i < 2; i++) {
         check_ok(zkl_mutex_acquire_async(owners[i], mutex, NULL, NULL, note_completion, &done[i],
@@ -272,18 +247,11 @@ static void an_operation_is_asked_by_its_number(void **state)
     }
     check_ok(zkl_multi_unlock_async(owners[2], multi, NULL, note_completion, &done[2]));
     check_ok(completion_code(&done[2]));
-    for (int i = 0; i < 3; i++)
-        check_ok(zkl_owner_free(owners[i]));
-    check_ok(zkl_multi_free(multi));
-    cluster_free(client, mutex, free_one);
-    cluster_free(holder, held);
 }
 
 static struct zkl_semaphore *one_permit(struct zkl_client *client, const char *path)
 {
-    struct zkl_semaphore *semaphore;
-
-    check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
+    struct zkl_semaphore *semaphore = world_semaphore(client, path, 1, NULL);
     return semaphore;
 }
 
@@ -297,7 +265,7 @@ static bool permit_stands(struct zkl_semaphore *semaphore, uint64_t before, cons
 
 /* Goal: requests for permits have their own queue, and the first has no request before it. Method:
  * the one permit is out, and two clients want it. */
-static void requests_for_permits_stand_in_line(void **state)
+static void requests_for_permits_stand_in_line(void)
 {
     const char *path = cluster_path("permits");
     struct zkl_client *clients[3] = {client_called("has it"), client_called("next"),
@@ -306,7 +274,6 @@ static void requests_for_permits_stand_in_line(void **state)
     struct zkl_permit *permits[3];
     struct completion done[3] = {0};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         semaphores[i] = one_permit(clients[i], path);
         check_nobody(zkl_semaphore_waiting(semaphores[i], NULL));
@@ -323,8 +290,6 @@ static void requests_for_permits_stand_in_line(void **state)
         if (i > 0)
             check_ok(completion_code(&done[i]));
         check_ok(zkl_permit_release(permits[i]));
-        check_ok(zkl_semaphore_free(semaphores[i]));
-        check_ok(zkl_client_free(clients[i]));
     }
 }
 
@@ -332,13 +297,12 @@ static void requests_for_permits_stand_in_line(void **state)
 
 /* Goal: a question answers 0 without a detail if nobody waits, and 0 with a detail after a wrong
  * call. It then leaves the caller's memory alone. */
-static void a_wrong_question_is_answered_by_0(void **state)
+static void a_wrong_question_is_answered_by_0(void)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("wrong"));
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("wrong"));
     struct zkl_standing standing = ZKL_STANDING_INIT, bad = {.size = 3};
 
-    (void)state;
     standing.before = 77;
     check_nobody(zkl_mutex_waiting(mutex, &standing));
     check_nobody(zkl_op_waiting(client, 12345, &standing));
@@ -356,7 +320,6 @@ static void a_wrong_question_is_answered_by_0(void **state)
     check_wrong(zkl_client_session_id(client), "zkl_client_session_id");
     check_num(zkl_client_server(client, NULL, 0), ==, ZKL_ECLOSED);
     check_num(standing.before, ==, 77);
-    cluster_free(client, mutex);
 }
 
 /* --- how a hold is ------------------------------------------------------------------------------ */
@@ -371,16 +334,15 @@ static bool is(struct zkl_mutex *mutex, int state, enum zkl_reason reason)
 /* Goal: a hold that is suspect says why, and is held again later. Its loss says why, too. Method:
  * no link for a while, a node that somebody deletes, a lease, the end of a session, and the close
  * of the client. */
-static void a_hold_says_how_it_is_and_why(void **state)
+static void a_hold_says_how_it_is_and_why(void)
 {
     const char *path = cluster_path("why");
     struct proxy *proxy;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     struct zkl_wait wait = ZKL_WAIT_INIT;
     char node[400];
 
-    (void)state;
     check_true(is(mutex, 0, ZKL_REASON_NONE));
     check_text(zkl_error_detail(), "");
     check_wrong(zkl_mutex_hold_state(NULL, NULL), "NULL");
@@ -408,21 +370,18 @@ static void a_hold_says_how_it_is_and_why(void **state)
     check_closed(zkl_client_close(client, WAIT_MS));
     check_true(is(mutex, ZKL_HOLD_LOST, ZKL_REASON_CLOSED));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* Goal: a window that ended unnoticed, with the link up, counts. The end of a session is a reason
  * of its own. Method: the server's answers stay away. Then the test ends the session. */
-static void a_hold_is_suspect_without_answers(void **state)
+static void a_hold_is_suspect_without_answers(void)
 {
     const char *path = cluster_path("window");
     struct proxy *proxy;
-    struct zkl_client *client = client_through(&proxy, 2000);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_through(&proxy, 2000);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     enum zkl_reason why;
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     int64_t session = zkl_client_session_id(client);
     check_num(session, !=, 0);
@@ -438,26 +397,22 @@ static void a_hold_is_suspect_without_answers(void **state)
     check_wait(zkl_client_session_id(client) != 0, WAIT_MS);
     check_num(zkl_client_session_id(client), !=, session);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* Goal: the state of a multi-lock is that of its worst member, and the state of a permit is that of
  * its own node. Method: the test deletes one of two nodes. */
-static void of_several_the_worst_counts(void **state)
+static void of_several_the_worst_counts(void)
 {
     const char *path = cluster_path("worst");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *good = cluster_mutex(client, cluster_path("good"));
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *good = world_mutex(client, cluster_path("good"));
     struct zkl_semaphore *semaphore = one_permit(client, path);
     struct zkl_member members[] = {zkl_member_mutex(good), zkl_member_semaphore(semaphore, 1)};
     enum zkl_reason why = ZKL_REASON_NONE;
     struct zkl_permit *permit;
-    struct zkl_multi *multi;
     char node[400];
 
-    (void)state;
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    struct zkl_multi *multi = world_multi(client, members, 2);
     check_nobody(zkl_multi_hold_state(multi, &why));
     check_wrong(zkl_multi_hold_state(NULL, &why), "NULL");
     check_wrong(zkl_permit_hold_state(NULL, &why), "NULL");
@@ -475,9 +430,6 @@ static void of_several_the_worst_counts(void **state)
     check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_HOLD_LOST);
     check_num(why, ==, ZKL_REASON_CLOSED);
     check_num(zkl_permit_release(permit), ==, ZKL_ELOST);
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, good);
 }
 
 /* --- the client --------------------------------------------------------------------------------- */
@@ -485,16 +437,15 @@ static void of_several_the_worst_counts(void **state)
 /* Goal: the session is the owner of the client's nodes on the server, and the server is the one
  * that the link leads to. Method: the test reads the owner of a lock's node. A proxy with an
  * address of its own refuses the client and accepts it again. */
-static void session_and_server_are_told(void **state)
+static void session_and_server_are_told(void)
 {
     const char *path = cluster_path("session");
     struct proxy *proxy;
-    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     struct wire_stat stat;
     char node[400], to[80], cut[6];
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     cluster_child(path, 0, node, sizeof node);
     check_ok(wire_exists(raw, node, &stat));
@@ -511,21 +462,19 @@ static void session_and_server_are_told(void **state)
     check_ok(proxy_refuse(proxy, false));
     check_wait(zkl_client_server(client, to, sizeof to) > 0, WAIT_MS);
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(the_third_in_line_sees_who_is_before_it),
-    cluster_test(a_reader_stands_behind_writers_only),
-    cluster_test(of_a_handle_the_longest_wait_is_told),
-    cluster_test(an_operation_is_asked_by_its_number),
-    cluster_test(requests_for_permits_stand_in_line),
-    cluster_test(a_wrong_question_is_answered_by_0),
-    cluster_test(a_hold_says_how_it_is_and_why),
-    cluster_test(a_hold_is_suspect_without_answers),
-    cluster_test(of_several_the_worst_counts),
-    cluster_test(session_and_server_are_told),
+    world_test(the_third_in_line_sees_who_is_before_it),
+    world_test(a_reader_stands_behind_writers_only),
+    world_test(of_a_handle_the_longest_wait_is_told),
+    world_test(an_operation_is_asked_by_its_number),
+    world_test(requests_for_permits_stand_in_line),
+    world_test(a_wrong_question_is_answered_by_0),
+    world_test(a_hold_says_how_it_is_and_why),
+    world_test(a_hold_is_suspect_without_answers),
+    world_test(of_several_the_worst_counts),
+    world_test(session_and_server_are_told),
 };
 
 int main(int argc, char **argv)

@@ -93,6 +93,23 @@ struct zkl_client *fault_open(const char *servers, int session_ms)
     return client;
 }
 
+struct zkl_client *world_open(const char *servers, int session_ms)
+{
+    struct zkl_client_options options = fault_client_options(servers, session_ms);
+
+    return world_client_with(&options);
+}
+
+struct zkl_client *world_direct(int session_ms)
+{
+    return world_open(zks_connect_string(server), session_ms);
+}
+
+struct zkl_client *world_through(struct proxy *proxy, int session_ms)
+{
+    return world_open(proxy_address(proxy), session_ms);
+}
+
 struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path)
 {
     struct zkl_mutex *mutex = NULL;
@@ -329,6 +346,19 @@ int actor_do(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_
 {
     actor_begin(a, fn, mutex, arg);
     return actor_end(a, WAIT_MS);
+}
+
+static int end_idle(void *actor)
+{
+    if (!wait_until(!actor_busy(actor), WAIT_MS))
+        return -1;
+    actor_free(actor);
+    return 0;
+}
+
+struct actor *world_actor(void)
+{
+    return world_keep(actor_new(), WORLD_THREAD, end_idle);
 }
 
 int act_lock(struct zkl_mutex *mutex, void *unused)

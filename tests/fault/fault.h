@@ -13,6 +13,7 @@
 #include "length.h"
 #include "proxy_before.h"
 #include "wire.h"
+#include "world.h"
 #include "zkserver.h"
 
 #include <pthread.h>
@@ -23,8 +24,6 @@
 
 #define WAIT_MS 60000 /* for what must come; a busy machine under a sanitizer takes its time */
 #define QUIET_MS 60000
-
-extern struct zks *server; /* of the running test program */
 
 /* What unlock returns if no answer came. On a busy machine the hold's window may be empty: then it is in
  * doubt. */
@@ -37,11 +36,16 @@ extern struct zks *server; /* of the running test program */
 int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
               const struct zks_options *options);
 struct zks_options fault_options(void);
+#define world_test(f) WORLD_TEST(f, NULL, world_end)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
 /* Open, and wait until connected. The test fails if that fails. */
 struct zkl_client *fault_open(const char *servers, int session_ms);
+/* The same, freed when the test returns: of these servers, of the test's own, and behind a proxy. */
+struct zkl_client *world_open(const char *servers, int session_ms);
+struct zkl_client *world_direct(int session_ms);
+struct zkl_client *world_through(struct proxy *proxy, int session_ms);
 struct zkl_client_options fault_client_options(const char *servers, int session_ms);
 struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path);
 int64_t fault_session(struct zkl_client *client); /* 0: none now */
@@ -87,6 +91,7 @@ struct actor {
 };
 
 struct actor *actor_new(void);
+struct actor *world_actor(void);  /* idle when the test returns */
 void actor_free(struct actor *a); /* when idle; a test that fails leaves its actors behind */
 void actor_begin(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
                  void *arg);
