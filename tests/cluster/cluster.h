@@ -23,6 +23,9 @@
 extern struct zks_options cluster_server; /* to be changed before main's last call */
 extern struct wire *raw;                  /* a session of the test's own, made anew for each test */
 
+/* What is to end before the server does; NULL: nothing. */
+extern void (*cluster_before_stop)(void);
+
 /* For main: skip without java, else run the tests (those that a wildcard names) on a new server. */
 int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
 #define CLUSTER_MAIN(argc, argv, name, tests)                                                      \

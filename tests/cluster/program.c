@@ -11,6 +11,7 @@ struct zks *server;
 struct zks_options cluster_server = {.container_check_ms = CONTAINER_CHECK_MS,
                                      .max_session_ms = WIRE_LASTING_MS};
 struct wire *raw;
+void (*cluster_before_stop)(void);
 
 /* --- the program ------------------------------------------------------------------------------ */
 
@@ -28,6 +29,8 @@ static int start_server(void **state)
 static int stop_server(void **state)
 {
     (void)state;
+    if (cluster_before_stop)
+        cluster_before_stop();
     zks_stop(server);
     return 0;
 }

@@ -96,33 +96,6 @@ static void structs_of_a_later_header_are_taken(void **state)
 
 /* --- closed ---------------------------------------------------------------------------------- */
 
-/* Goal: after close each call immediately says ZKL_ECLOSED, or what it still can say. The test can
- * free all handles. A hold from before the close counts as lost. Modes: F17. */
-static void a_closed_client_says_so(void **state)
-{
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("closed")), *other = NULL;
-    struct zkl_mutex *held = cluster_mutex(client, cluster_path("closed-held"));
-
-    (void)state;
-    check_ok(zkl_mutex_lock(held));
-    int rc;
-    check_closed(rc = zkl_client_close(client, WAIT_MS));
-    check_num(zkl_client_close(client, WAIT_MS), ==, rc);
-    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CLOSED);
-    check_fails(zkl_mutex_new(&other, client, "/x", NULL), ZKL_ECLOSED, "zkl_mutex_new");
-    check_fails(zkl_mutex_lock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");
-    check_fails(zkl_mutex_trylock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");
-    check_fails(zkl_mutex_lock_for(mutex, 5000), ZKL_ECLOSED, "zkl_mutex_acquire");
-    check_fails(zkl_mutex_lock(held), ZKL_ECLOSED, "zkl_mutex_acquire");
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
-    check_num(zkl_mutex_hold_count(held), ==, 1);
-    check_num(zkl_mutex_still_held(held, 0), ==, 0);
-    check_num(zkl_mutex_token(held), ==, 0);
-    check_fails(zkl_mutex_unlock(held), ZKL_ELOST, "closed-held");
-    cluster_free(client, mutex, held);
-}
-
 /* --- codes ----------------------------------------------------------------------------------- */
 
 /* Goal: each code has a sentence of its own, and the two questions about codes are answered as the
@@ -197,7 +170,6 @@ static const struct CMUnitTest tests[] = {
 
     cluster_test(structs_without_their_size_are_refused),
     cluster_test(structs_of_a_later_header_are_taken),
-    cluster_test(a_closed_client_says_so),
     cluster_test(each_code_has_its_sentence),
     cluster_test(each_code_has_its_name),
     cluster_test(the_detail_is_the_threads_own),

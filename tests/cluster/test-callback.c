@@ -113,64 +113,9 @@ static void free_from_another_clients_callback_is_refused(void **state)
     check_num(running(&notes), ==, 0);
 }
 
-/* Goal: for a short cut of the link the callback says SUSPECT and then HELD, with token and node of
- * the hold. The hold stays, and no event follows for its unlock. */
-static void a_short_cut_is_told_as_suspect_and_held(void **state)
-{
-    struct notes notes = NOTES_INIT;
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, SESSION_MS);
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("suspect"));
-    char node[256];
-
-    (void)state;
-    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
-    check_ok(zkl_mutex_lock(mutex));
-    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    proxy_cut(proxy);
-    check_note(&notes, 0, ZKL_HOLD_SUSPECT, ZKL_REASON_LINK);
-    check_note(&notes, 1, ZKL_HOLD_HELD, ZKL_REASON_NONE);
-    for (int i = 0; i < 2; i++) {
-        check_true(notes.list[i].token == zkl_mutex_token(mutex));
-        check_text(notes.list[i].node, node);
-    }
-    check_num(zkl_mutex_still_held(mutex, 1), ==, 1);
-    check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
-    check_num(noted(&notes), ==, 2);
-    proxy_stop(proxy);
-}
-
 static int do_free(void *mutex)
 {
     return zkl_mutex_free(mutex);
-}
-
-/* Goal: a callback counts for the acquires that begin after a program has set it. NULL removes
- * it. */
-static void a_callback_is_that_of_the_acquire(void **state)
-{
-    struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("replace"));
-
-    (void)state;
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
-    check_ok(zkl_mutex_lock(mutex)); /* a re-entry does not count */
-    delete_node_of(mutex);
-    (void)!zkl_mutex_unlock(mutex); /* the loss may have been reported or not */
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_set_callback(mutex, NULL, NULL));
-    delete_node_of(mutex);
-    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_lock(mutex));
-    delete_node_of(mutex);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
-    check_num(noted(&notes), ==, 1);
 }
 
 /* --- calls within callbacks ------------------------------------------------------------------ */
@@ -460,8 +405,6 @@ static void a_permit_is_given_back_in_its_own_callback(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_short_cut_is_told_as_suspect_and_held),
-    cluster_test(a_callback_is_that_of_the_acquire),
     cluster_test(every_call_in_every_callback),
     cluster_test(a_slow_callback_stalls_only_the_free_of_its_mutex),
     cluster_test(nothing_is_called_after_a_free_within_the_callback),

@@ -168,43 +168,7 @@ struct held {
     bool completed;
 };
 
-static void *lock_to_the_end(void *arg)
-{
-    struct held *held = arg;
-
-    held->rc = zkl_mutex_lock(held->mutex);
-    held->completed = true;
-    pthread_testcancel();
-    return NULL;
-}
-
-/* Goal: a thread that is canceled while it waits gets the lock and is canceled afterwards. The end
- * of the thread removes its node. The holder releases only after the cancellation. */
-static void a_cancelled_wait_comes_to_its_end(void **state)
-{
-    const char *path = cluster_path("cancelled-wait");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct held held = {.mutex = mutex};
-    pthread_t thread;
-    void *result;
-
-    (void)state;
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(pthread_create(&thread, NULL, lock_to_the_end, &held));
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    check_ok(pthread_cancel(thread));
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(pthread_join(thread, &result));
-    check_true(held.completed);
-    check_ok(held.rc);
-    check_true(result == PTHREAD_CANCELED);
-    check_wait(cluster_children(path) == 0, WAIT_MS);
-    cluster_free(client, mutex);
-}
-
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_cancelled_wait_comes_to_its_end),
     cluster_test(setting_a_cancel_object_is_not_cut_short),
     cluster_test(a_pending_cancellation_waits_for_the_end_of_each_call),
 };

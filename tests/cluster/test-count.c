@@ -100,53 +100,7 @@ static void with_a_callback_they_are_four(void **state)
     check_slope(ignore, 4);
 }
 
-/* Goal: locking again, and all that asks about the own hold, sends nothing. */
-static void a_reentry_sends_nothing(void **state)
-{
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("reentry"));
-
-    (void)state;
-    check_ok(zkl_mutex_lock(mutex));
-    int64_t before = inside_received(client);
-    for (int i = 0; i < CYCLES; i++) {
-        check_ok(i % 2 == 0 ? zkl_mutex_lock(mutex) : zkl_mutex_trylock(mutex));
-        check_num(zkl_mutex_hold_count(mutex), ==, i + 2);
-        check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
-        check_num(zkl_mutex_token(mutex), >, 0);
-        check_num(zkl_mutex_window_ms(mutex), >, 0);
-    }
-    for (int i = 0; i < CYCLES; i++)
-        check_ok(zkl_mutex_unlock(mutex));
-    check_num(inside_received(client), ==, before);
-    check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
-}
-
 /* --- with contention -------------------------------------------------------------------------- */
-
-/* Goal: a try at a lock that is held is one request. Method: many tries, all counted. */
-static void a_busy_trylock_is_one_request(void **state)
-{
-    const char *path = cluster_path("busy");
-    struct zkl_client *holder = cluster_client(), *client = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
-
-    (void)state;
-    make_root(path, "");
-    check_ok(zkl_mutex_lock(held));
-    struct actor *actor = actor_new(); /* another thread: this one holds the path */
-    int64_t before = inside_received(client), start = net_now_ms();
-    for (int i = 0; i < SOME; i++)
-        check_num(actor_do(actor, do_trylock, mutex), ==, ZKL_EBUSY);
-    int64_t requests = inside_received(client) - before;
-    print_message("%d busy tries: %d requests\n", SOME, (int)requests);
-    check_requests(requests, SOME, start);
-    actor_end(actor);
-    check_ok(zkl_mutex_unlock(held));
-    cluster_free(client, mutex);
-    cluster_free(holder, held);
-}
 
 /* One lock that waits: the holder releases when the server has both of the waiter's watches. */
 static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mutex *mutex)
@@ -456,8 +410,6 @@ static void a_holder_sends_heartbeats_and_reads(void **state)
 static const struct CMUnitTest tests[] = {
     cluster_test(lock_and_unlock_are_three_requests),
     cluster_test(with_a_callback_they_are_four),
-    cluster_test(a_reentry_sends_nothing),
-    cluster_test(a_busy_trylock_is_one_request),
     cluster_test(a_lock_that_waits_is_five_requests),
     cluster_test(a_wait_in_vain_is_six_requests),
     cluster_test(only_the_next_waiter_is_woken),

@@ -463,29 +463,6 @@ static void a_thread_that_ends_hands_nothing_on(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: close ends the waits of all. */
-static void close_ends_all_waits(void **state)
-{
-    const char *path = cluster_path("closed");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *actors[THREADS];
-    struct take takes[THREADS];
-
-    (void)state;
-    takes_of(takes, mutex, THREADS);
-    check_ok(zkl_mutex_lock(mutex));
-    line_up(actors, takes, mutex, THREADS);
-    check_num(zkl_mutex_free(mutex), ==, ZKL_EBUSY);
-    check_closed(zkl_client_close(client, WAIT_MS));
-    for (int i = 0; i < THREADS; i++) {
-        check_num(actor_result(actors[i]), ==, ZKL_ECLOSED);
-        actor_end(actors[i]);
-    }
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -500,7 +477,6 @@ int main(int argc, char **argv)
         cluster_test(a_leased_hold_is_not_handed_on),
         cluster_test(a_revoked_hold_is_not_handed_on),
         cluster_test(a_thread_that_ends_hands_nothing_on),
-        cluster_test(close_ends_all_waits),
     };
     return CLUSTER_MAIN(argc, argv, "handoff", tests);
 }

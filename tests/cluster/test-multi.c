@@ -177,41 +177,6 @@ static void nothing_is_queued_behind_the_first_contended(void **state)
     cluster_free(other, NULL);
 }
 
-/* Goal: a try that fails and a deadline that passes leave no node and disturb no other client.
- * Modes: F25. */
-static void failures_leave_nothing(void **state)
-{
-    const char *base = paths_of("fail");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct set s = set_of(client, base, forwards);
-    struct zkl_mutex *single = cluster_mutex(other, member_path(base, 2));
-    struct zkl_cancel *cancel;
-    struct actor *actor = actor_new();
-
-    (void)state;
-    check_ok(zkl_mutex_lock(single));
-    check_num(zkl_multi_trylock(s.multi), ==, ZKL_EBUSY);
-    check_true(strstr(zkl_error_detail(), member_path(base, 2)) != NULL);
-    check_wait(all_children(base) == 1, WAIT_MS);
-    check_num(zkl_multi_lock_for(s.multi, 100), ==, ZKL_ETIMEDOUT);
-    check_wait(all_children(base) == 1, WAIT_MS);
-    check_ok(zkl_cancel_new(&cancel));
-    zkl_cancel_set(cancel);
-    check_num(zkl_multi_lock_until(s.multi, ZKL_NO_DEADLINE, cancel), ==, ZKL_ECANCELED);
-    zkl_cancel_free(cancel);
-    check_num(actor_do(actor, do_multi_trylock, s.multi), ==, ZKL_EBUSY);
-    check_ok(zkl_mutex_unlock(single));
-    check_ok(zkl_multi_trylock(s.multi));
-    check_num(actor_do(actor, do_multi_trylock, s.multi), ==, ZKL_EBUSY);
-    check_ok(zkl_multi_unlock(s.multi, NULL));
-    check_num(all_children(base), ==, 0);
-    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 0, WAIT_MS);
-    actor_end(actor);
-    set_end(&s);
-    cluster_free(client, NULL);
-    cluster_free(other, single);
-}
-
 /* Goal: the call enters again what the thread holds already, and the thread still holds it
  * afterwards. The library refuses a call that would wait for its own thread, before any request.
  * Modes: F26. */
@@ -344,39 +309,6 @@ static void semaphores_are_members(void **state)
     check_ok(zkl_semaphore_free(its));
     cluster_free(client, plain, loose);
     cluster_free(other, NULL);
-}
-
-static int do_lock_twice(void *multi)
-{
-    int rc = zkl_multi_lock(multi);
-    return rc != 0 ? rc : zkl_multi_lock(multi);
-}
-
-/* Goal: a thread that ends with a multi-lock gives all of it up, permits too. */
-static void a_thread_that_ends_gives_all_up(void **state)
-{
-    const char *base = paths_of("exits");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *plain = cluster_mutex(client, member_path(base, 0)), *loose;
-    struct zkl_semaphore *semaphore;
-    struct zkl_multi *multi;
-    struct actor *actor = actor_new();
-
-    (void)state;
-    check_ok(zkl_semaphore_new(&semaphore, client, member_path(base, 1), 2, NULL));
-    check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 2), NULL));
-    const struct zkl_member members[3] = {zkl_member_semaphore(semaphore, 2),
-                                          zkl_member_mutex(plain), zkl_member_mutex(loose)};
-    check_ok(zkl_multi_new(&multi, client, members, 3));
-    check_ok(actor_do(actor, do_lock_twice, multi));
-    check_num(zkl_multi_trylock(multi), ==, ZKL_EBUSY);
-    check_num(zkl_multi_free(multi), ==, ZKL_EBUSY);
-    actor_end(actor);
-    check_ok(zkl_multi_lock_for(multi, WAIT_MS));
-    check_ok(zkl_multi_unlock(multi, NULL));
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, plain, loose);
 }
 
 /* Goal: named locks of one path are different locks, for one thread too. */
@@ -1106,11 +1038,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cluster_test(all_are_held_and_given_back),
         cluster_test(nothing_is_queued_behind_the_first_contended),
-        cluster_test(failures_leave_nothing),
         cluster_test(held_members_are_entered_again),
         cluster_test(halves_of_read_write_locks_are_members),
         cluster_test(semaphores_are_members),
-        cluster_test(a_thread_that_ends_gives_all_up),
         cluster_test(named_locks_of_one_path_are_different_locks),
         cluster_test(the_rest_is_given_back_when_one_is_lost),
         cluster_test(what_was_unlocked_by_itself_stays),

@@ -38,90 +38,7 @@ static void bench_close(struct bench *b)
 
 /* --- re-entry -------------------------------------------------------------------------------- */
 
-/* Goal: a thread may lock what it holds in every way, whatever the deadline and the cancel object.
- * It holds the lock until it has unlocked as often, all on one node and with one token. */
-static void reentry_counts_up_and_down(void **state)
-{
-    struct bench b = bench_open("reentry");
-    struct take take = take_of(b.mutex);
-    struct zkl_cancel *set;
-
-    (void)state;
-    check_ok(zkl_cancel_new(&set));
-    zkl_cancel_set(set);
-    check_ok(do_acquire(&take));
-    uint64_t token = take.grant.token;
-    check_num(take.grant.hold_count, ==, 1);
-    check_ok(zkl_mutex_trylock(b.mutex));
-    check_ok(zkl_mutex_lock_for(b.mutex, 0));
-    check_ok(zkl_mutex_lock_until(b.mutex, 0, set));
-    check_ok(do_acquire(&take));
-    check_num(take.grant.hold_count, ==, 5);
-    check_true(take.grant.token == token);
-    check_num(cluster_children(b.path), ==, 1);
-    for (int left = 5; left > 0; left--) {
-        check_num(zkl_mutex_hold_count(b.mutex), ==, left);
-        check_num(actor_do(b.actor, do_trylock, b.mutex), ==, ZKL_EBUSY);
-        check_ok(zkl_mutex_unlock(b.mutex));
-    }
-    check_num(zkl_mutex_hold_count(b.mutex), ==, 0);
-    check_ok(actor_do(b.actor, do_trylock, b.mutex));
-    check_ok(actor_do(b.actor, do_unlock, b.mutex));
-    zkl_cancel_free(set);
-    bench_close(&b);
-}
-
 /* --- results --------------------------------------------------------------------------------- */
-
-/* Goal: trylock says 0 if no contender is before it, and EBUSY if one holds or waits. A call
- * without a grant does not write to the caller's struct. */
-static void trylock_tells_busy_from_free(void **state)
-{
-    struct bench b = bench_open("try");
-    struct take take = take_of(b.mutex);
-
-    (void)state;
-    take.wait.flags = ZKL_WAIT_TRY;
-    take.grant.token = UINT64_MAX;
-    check_ok(actor_do(b.actor, do_trylock, b.mutex));
-    check_num(do_acquire(&take), ==, ZKL_EBUSY);
-    check_true(take.grant.token == UINT64_MAX);
-    check_true(strstr(zkl_error_detail(), b.path) != NULL);
-    check_ok(actor_do(b.actor, do_unlock, b.mutex));
-    check_ok(do_acquire(&take));
-    check_true(take.grant.token == zkl_mutex_token(b.mutex));
-    check_ok(zkl_mutex_unlock(b.mutex));
-    bench_close(&b);
-}
-
-/* Goal: lock_for and lock_until end at their deadline, not before, and leave no node. If the
- * deadline has passed they ask the server for nothing. Modes: F18. */
-static void deadlines_end_a_wait_and_leave_nothing(void **state)
-{
-    struct bench b = bench_open("deadline");
-
-    (void)state;
-    check_num(zkl_mutex_lock_for(b.mutex, 0), ==, ZKL_ETIMEDOUT);
-    check_num(zkl_mutex_lock_until(b.mutex, zkl_now_ns() - 1, NULL), ==, ZKL_ETIMEDOUT);
-    check_num(wire_exists(raw, cluster_at(b.path), NULL), ==, WIRE_NONODE);
-    check_ok(actor_do(b.actor, do_lock, b.mutex));
-    for (int i = 0; i < 2; i++) {
-        int64_t start = zkl_now_ns();
-        int rc = i == 0 ? zkl_mutex_lock_for(b.mutex, 150)
-                        : zkl_mutex_lock_until(b.mutex, start + 150 * MS, NULL);
-        int64_t took = zkl_now_ns() - start;
-        check_num(rc, ==, ZKL_ETIMEDOUT);
-        check_num(took, >=, 150 * MS);
-        check_num(took, <, 1000 * MS);
-    }
-    check_wait(cluster_children(b.path) == 1, WAIT_MS);
-    check_ok(actor_do(b.actor, do_unlock, b.mutex));
-    check_ok(zkl_mutex_lock_for(b.mutex, WAIT_MS));
-    check_ok(zkl_mutex_unlock(b.mutex));
-    check_ok(zkl_mutex_lock_until(b.mutex, zkl_now_ns() + WAIT_MS * MS, NULL));
-    check_ok(zkl_mutex_unlock(b.mutex));
-    bench_close(&b);
-}
 
 #define PREDECESSORS 5
 
@@ -230,54 +147,6 @@ static void try_with_sync_reads_behind_a_sync(void **state)
 
 /* --- grants and nodes ------------------------------------------------------------------------ */
 
-/* Goal: a grant's token is the zxid at which its node was made, its window is proved for some time
- * but no longer than the session lasts, and the questions give the same. */
-static void a_grant_says_what_the_questions_say(void **state)
-{
-    struct bench b = bench_open("grant");
-    struct take take = take_of(b.mutex);
-    struct wire_stat stat;
-    char node[256];
-
-    (void)state;
-    check_ok(do_acquire(&take));
-    check_num(zkl_mutex_node_path(b.mutex, node, sizeof node), ==, strlen(node));
-    check_ok(wire_exists(raw, cluster_at(node), &stat));
-    check_num(take.grant.token, ==, stat.czxid);
-    check_num(zkl_mutex_token(b.mutex), ==, stat.czxid);
-    check_num(take.grant.hold_count, ==, 1);
-    check_num(take.grant.window_ms, >, 0);
-    check_num(take.grant.window_ms, <, SESSION_MS);
-    check_num(zkl_mutex_window_ms(b.mutex), <=, take.grant.window_ms);
-    check_num(zkl_mutex_still_held(b.mutex, 0), ==, 1);
-    check_num(zkl_mutex_still_held(b.mutex, take.grant.window_ms / 2), ==, 1);
-    check_num(zkl_mutex_still_held(b.mutex, SESSION_MS), ==, 0);
-    check_ok(zkl_mutex_unlock(b.mutex));
-    check_num(zkl_mutex_still_held(b.mutex, 0), ==, 0);
-    check_num(zkl_mutex_token(b.mutex), ==, 0);
-    check_num(zkl_mutex_window_ms(b.mutex), ==, 0);
-    bench_close(&b);
-}
-
-/* Goal: node_path works as snprintf does: cut, with a final NUL, and with the whole length. */
-static void node_path_is_cut_to_the_buffer(void **state)
-{
-    struct bench b = bench_open("cut");
-    char whole[256], small[8] = "";
-
-    (void)state;
-    check_num(zkl_mutex_node_path(b.mutex, whole, sizeof whole), ==, ZKL_ENOTOWNER);
-    check_ok(zkl_mutex_lock(b.mutex));
-    int length = zkl_mutex_node_path(b.mutex, whole, sizeof whole);
-    check_num(length, ==, strlen(whole));
-    check_num(zkl_mutex_node_path(b.mutex, NULL, 0), ==, length);
-    check_num(zkl_mutex_node_path(b.mutex, small, sizeof small), ==, length);
-    check_num(strlen(small), ==, sizeof small - 1);
-    check_true(strncmp(whole, small, sizeof small - 1) == 0);
-    check_ok(zkl_mutex_unlock(b.mutex));
-    bench_close(&b);
-}
-
 static void read_node(struct zkl_mutex *mutex, char *data, size_t size)
 {
     char node[256];
@@ -338,90 +207,7 @@ static void a_nodes_name_has_a_guid_of_its_own(void **state)
     bench_close(&b);
 }
 
-/* Goal: what is used as a condition is never true by mistake, and zkl_mutex_check says why it is not. */
-static void a_condition_is_true_only_if_held(void **state)
-{
-    struct bench b = bench_open("condition");
-
-    (void)state;
-    check_true(!zkl_mutex_still_held(b.mutex, 0));
-    check_num(strlen(zkl_error_detail()), ==, 0); /* a plain no */
-    check_num(zkl_mutex_check(b.mutex, 0), ==, ZKL_ENOTOWNER);
-    check_true(strstr(zkl_error_detail(), "zkl_mutex_check") != NULL);
-    check_ok(zkl_mutex_lock(b.mutex));
-    check_ok(zkl_mutex_check(b.mutex, 0));
-    check_true(!zkl_mutex_still_held(b.mutex, 10 * SESSION_MS));
-    check_num(strlen(zkl_error_detail()), ==, 0);
-    check_num(zkl_mutex_check(b.mutex, 10 * SESSION_MS), ==, ZKL_EUNPROVED);
-    check_num(zkl_mutex_check(b.mutex, -1), ==, ZKL_EBADTIMEOUT);
-    check_true(!zkl_mutex_still_held(b.mutex, -1));
-    check_true(strlen(zkl_error_detail()) > 0);
-    check_true(!zkl_mutex_revoke_requested(b.mutex));
-    check_closed(zkl_client_close(b.client, WAIT_MS));
-    check_true(!zkl_mutex_still_held(b.mutex, 0));
-    check_num(zkl_mutex_window_ms(b.mutex), ==, 0);
-    check_num(zkl_mutex_check(b.mutex, 0), ==, ZKL_ELOST);
-    check_num(zkl_mutex_unlock(b.mutex), ==, ZKL_ELOST);
-    bench_close(&b);
-}
-
 /* --- owners ---------------------------------------------------------------------------------- */
-
-static int ask_all(void *mutex)
-{
-    char node[16];
-    bool none = zkl_mutex_hold_count(mutex) == 0 && zkl_mutex_token(mutex) == 0 &&
-                zkl_mutex_window_ms(mutex) == 0 && zkl_mutex_still_held(mutex, 0) == 0 &&
-                zkl_mutex_node_path(mutex, node, sizeof node) == ZKL_ENOTOWNER;
-
-    return none ? 0 : 1;
-}
-
-/* Goal: a hold belongs to its thread. Another thread cannot unlock it: the call says that the
- * thread holds nothing. */
-static void another_thread_is_not_the_owner(void **state)
-{
-    struct bench b = bench_open("not-owner");
-
-    (void)state;
-    check_num(zkl_mutex_unlock(b.mutex), ==, ZKL_ENOTOWNER);
-    check_ok(zkl_mutex_lock(b.mutex));
-    check_num(actor_do(b.actor, do_unlock, b.mutex), ==, ZKL_ENOTOWNER);
-    check_ok(actor_do(b.actor, ask_all, b.mutex));
-    check_num(zkl_mutex_free(b.mutex), ==, ZKL_EBUSY);
-    check_num(zkl_mutex_hold_count(b.mutex), ==, 1);
-    check_num(zkl_mutex_still_held(b.mutex, 1), ==, 1);
-    check_num(cluster_children(b.path), ==, 1);
-    check_ok(zkl_mutex_unlock(b.mutex));
-    check_num(zkl_mutex_unlock(b.mutex), ==, ZKL_ENOTOWNER);
-    bench_close(&b);
-}
-
-/* Goal: two handles of one path in one thread say EDEADLK instead of waiting for each other.
- * Neither is the owner of what the other holds. In two threads they are two contenders. */
-static void two_handles_in_one_thread_deadlock_at_once(void **state)
-{
-    struct bench b = bench_open("handles");
-    struct zkl_mutex *second = cluster_mutex(b.client, b.path);
-
-    (void)state;
-    check_ok(zkl_mutex_lock(b.mutex));
-    check_num(zkl_mutex_lock(second), ==, ZKL_EDEADLK);
-    check_num(zkl_mutex_trylock(second), ==, ZKL_EDEADLK);
-    check_num(zkl_mutex_lock_for(second, 1), ==, ZKL_EDEADLK);
-    check_num(zkl_mutex_unlock(second), ==, ZKL_ENOTOWNER);
-    check_num(zkl_mutex_hold_count(second), ==, 0);
-    check_num(actor_do(b.actor, do_trylock, second), ==, ZKL_EBUSY);
-    actor_begin(b.actor, do_lock, second);
-    check_wait(cluster_children(b.path) == 2, WAIT_MS);
-    check_ok(zkl_mutex_unlock(b.mutex));
-    check_ok(actor_result(b.actor));
-    check_num(zkl_mutex_trylock(b.mutex), ==, ZKL_EBUSY);
-    check_num(zkl_mutex_trylock(second), ==, ZKL_EBUSY);
-    check_ok(actor_do(b.actor, do_unlock, second));
-    check_ok(zkl_mutex_free(second));
-    bench_close(&b);
-}
 
 /* --- any order ------------------------------------------------------------------------------- */
 
@@ -486,18 +272,10 @@ static void calls_in_any_order_touch_only_the_own_hold(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(reentry_counts_up_and_down),
-    cluster_test(trylock_tells_busy_from_free),
-    cluster_test(deadlines_end_a_wait_and_leave_nothing),
     cluster_test(predecessors_that_go_do_not_prolong_a_wait),
     cluster_test(try_with_sync_reads_behind_a_sync),
-    cluster_test(a_grant_says_what_the_questions_say),
-    cluster_test(node_path_is_cut_to_the_buffer),
     cluster_test(a_node_names_its_owner),
     cluster_test(a_nodes_name_has_a_guid_of_its_own),
-    cluster_test(a_condition_is_true_only_if_held),
-    cluster_test(another_thread_is_not_the_owner),
-    cluster_test(two_handles_in_one_thread_deadlock_at_once),
     cluster_test(calls_in_any_order_touch_only_the_own_hold),
 };
 

@@ -84,46 +84,10 @@ static void a_close_leaves_nothing_posted(void **state)
     proxy_stop(proxy);
 }
 
-static void take_no_note(const struct zkl_hold_event *event, void *arg)
-{
-    (void)event;
-    (void)arg;
-}
-
-/* Goal: an unlock of what is known to be lost says so, and one without a link says that it is not
- * confirmed, posted or not. */
-static void a_posted_unlock_tells_what_is_known(void **state)
-{
-    const char *path = cluster_path("posted-told");
-    struct proxy *proxy;
-    struct zkl_client *client = client_through(&proxy, SESSION_MS);
-    struct zkl_mutex *mutex = posting_mutex(client, path);
-    char node[1000];
-
-    (void)state;
-    check_ok(zkl_mutex_lock(mutex));
-    proxy_hole(proxy, PROXY_BOTH);
-    proxy_cut(proxy);
-    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_EUNCONFIRMED);
-    proxy_heal(proxy);
-    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
-
-    check_ok(zkl_mutex_set_callback(mutex, take_no_note, NULL)); /* then the node is watched */
-    check_ok(zkl_mutex_lock(mutex));
-    cluster_child(path, 0, node, sizeof node);
-    check_ok(wire_delete(raw, node, -1));
-    check_wait(zkl_mutex_window_ms(mutex) == 0, WAIT_MS);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
-}
-
 static const struct CMUnitTest tests[] = {
     cluster_test(a_posted_unlock_returns_before_the_answer),
     cluster_test(a_posted_delete_that_was_lost_is_sent_again),
     cluster_test(a_close_leaves_nothing_posted),
-    cluster_test(a_posted_unlock_tells_what_is_known),
 };
 
 int main(int argc, char **argv)

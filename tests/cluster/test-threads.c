@@ -72,28 +72,6 @@ static pthread_t lock_in_a_thread_that_ends(struct zkl_mutex *mutex)
     return thread;
 }
 
-/* Goal: the end of a thread releases what it holds. The callback says so once, the next in line
- * gets the lock, and the handle can be freed. Modes: F54. */
-static void a_hold_ends_with_its_thread(void **state)
-{
-    const char *path = cluster_path("exit");
-    struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path), *next = cluster_mutex(other, path);
-
-    (void)state;
-    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
-    lock_in_a_thread_that_ends(mutex);
-    check_ok(zkl_mutex_lock(next));
-    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_OWNER_EXITED);
-    check_num(notes.list[0].token, <, zkl_mutex_token(next));
-    check_num(cluster_children(path), ==, 1);
-    check_ok(zkl_mutex_unlock(next));
-    cluster_free(client, mutex);
-    cluster_free(other, next);
-    check_num(noted(&notes), ==, 1);
-}
-
 struct successor {
     struct zkl_mutex *mutex;
     struct take take;
@@ -213,7 +191,6 @@ static void one_thread_locks_and_another_unlocks(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(a_hold_ends_with_its_thread),
     cluster_test(a_reused_thread_id_inherits_nothing),
     cluster_test(one_thread_locks_and_another_unlocks),
     cluster_test(a_lock_taken_while_the_thread_ends_goes_with_it),
