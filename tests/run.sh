@@ -1,11 +1,10 @@
 #!/bin/sh
 # run.sh                    what a change is tried with before it is committed: the suite "quick", in three minutes
-# run.sh all                install what is missing, then run every suite but "gcc-thread", "clang-address", "sanitize",
-#                           "tls", "debian", "cross", "distros", "coverage", "proofs", "linear", "fleet", "mutants" and
-#                           "long", and with sanitizers only unit, sim (that of threads: without sim) and cluster without
-#                           its slow tests, with valgrind only unit and sim. "quick" comes first, and what it has run is
-#                           not run again without a sanitizer
-# run.sh ci                 the same, and the short form of "distros"
+# run.sh all                install what is missing, then what finds most in twelve minutes: quick, both compilers, house,
+#                           sim, explore and together without its slow tests. What quick has run is not run again
+# run.sh ci                 with the slow tests, models, fuzz, planted, package, soak, bench, chaos, demo, the short form
+#                           of distros, and under two sanitizers and valgrind: with sanitizers only unit, sim (that of
+#                           threads: without sim) and cluster without its slow tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
 #                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
 #                           program: sim --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1,
@@ -66,14 +65,15 @@ proofs       1800  names, queue, window and histogram of src/core by CBMC: every
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
 long         7200  unit, sim, cluster, tool, fault, window, curator, fleet, soak, chaos and examples at full length, the proofs, tls, all of that against an instrumented libzookeeper, and debian
 '
-# Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four. "quick" has all of "unit", and
-# "together" what it names.
-not_in_all='unit docs lib cluster tool fault window curator interop examples gcc-thread clang-address sanitize tls debian cross distros coverage proofs linear fleet mutants long'
-# What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
+# Of each sanitizer one compiler is enough for CI; "sanitize" has all four. "quick" has all of "unit", and "together" what
+# it names.
+all='quick compilers house sim explore together'
+ci="$all models fuzz planted package soak bench chaos demo gcc-address clang-thread valgrind"
+# What sanitizers and valgrind look at; in CI less, to stay well under its 45 minutes.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.
 unchecked='--no-suite once' unchecked_threads='--no-suite once --no-suite sim'
-brief='' rest='' alone='' built_of='' each='' schedules=20000 targets=''
+brief='' fast='' rest='' alone='' built_of='' each='' schedules=20000 targets=''
 # Most tests wait most of the time.
 at_once=$(($(getconf _NPROCESSORS_ONLN) * 2))
 
@@ -151,13 +151,13 @@ fi
 
 if [ "$1" = all ] || [ "$1" = ci ]; then
     brief='--no-suite slow --no-suite curator --no-suite fault --no-suite tool'
+    in_it=$all fast='--no-suite slow'
+    [ "$1" = all ] || in_it="$ci distros" fast=''
     for name in $names; do
-        case " $not_in_all " in
-        *" $name "*) ;;
-        *) timed "$name" ;;
+        case " $in_it " in
+        *" $name "*) timed "$name" ;;
         esac
     done
-    [ "$1" = all ] || timed distros
 else
     alone=$1
     timed "$@"

@@ -84,7 +84,7 @@ together() # [options]
     plain || return
     each=each
     waiting tests gcc --suite docs --suite lib --suite cluster --suite tool --suite fault --suite window \
-        --suite curator --suite interop --suite examples $rest "$@"
+        --suite curator --suite interop --suite examples $rest $fast "$@"
     each=''
 }
 
@@ -101,7 +101,7 @@ quick() # [options]
     built_of='' rest='--no-suite quick'
 }
 
-# clang's warnings don't depend on how it builds: what clang-thread needs anyway will do.
+# clang's warnings don't depend on how it builds: what clang-thread needs anyway will do, or what is built soonest.
 compilers() # [COMPILER...]: those, with the unit tests, for compilers that are not the release's own
 {
     if [ $# -gt 0 ]; then
@@ -123,8 +123,8 @@ compilers() # [COMPILER...]: those, with the unit tests, for compilers that are 
         skip "clang is not installed"
         return
     fi
-    set -- build clang clang --werror
-    if sanitizer_works clang thread; then
+    set -- build clang clang --werror -Doptimization=0
+    if [ -z "$fast" ] && sanitizer_works clang thread; then
         set -- build_sanitized clang-thread
     fi
     if "$@"; then
