@@ -54,16 +54,15 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
 /* An event is not taken for that of another object which has the same descriptor by now: the second one still
  * ends its wait. The first object is set, the service thread is stopped with its event; the wait with it is granted, it
  * is freed, and another one is made, whose descriptor has the same number. */
-static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void **state)
+static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void)
 {
     const char *path = "/reused";
-    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-    struct zkl_mutex *mutex = fault_mutex(client, path);
-    struct actor *actors[2] = {actor_new(), actor_new()};
-    struct wire *wire = fault_wire();
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *actors[2] = {world_actor(), world_actor()};
+    struct wire *wire = world_wire();
     struct zkl_cancel *first = NULL, *second = NULL;
 
-    (void)state;
     check_ok(zkl_cancel_new(&first));
     int fd = first->fd;
     watched_fd = fd;
@@ -89,11 +88,6 @@ static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void *
     zkl_cancel_free(second);
 
     check_ok(actor_do(actors[0], act_unlock, mutex, NULL));
-    for (int i = 0; i < 2; i++)
-        actor_free(actors[i]);
-    wire_close(wire);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 static int lock_both(struct zkl_mutex *multi, void *cancel)
@@ -103,20 +97,19 @@ static int lock_both(struct zkl_mutex *multi, void *cancel)
 
 /* An object that was set and freed while a call used it is good for all the waits that the call is made of: a multi-lock
  * that takes its members in turn has the first one granted just then, and ends before it asks for the second. */
-static void an_object_that_is_freed_lasts_for_the_whole_call(void **state)
+static void an_object_that_is_freed_lasts_for_the_whole_call(void)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-    struct zkl_mutex *mutex = fault_mutex(client, "/in-turn/a");
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_mutex *mutex = world_mutex(client, "/in-turn/a");
     struct zkl_semaphore *semaphore = NULL;
     struct zkl_multi *multi = NULL;
-    struct actor *actor = actor_new();
-    struct wire *wire = fault_wire();
+    struct actor *actor = world_actor();
+    struct wire *wire = world_wire();
     struct zkl_cancel *cancel = NULL;
 
-    (void)state;
-    check_ok(zkl_semaphore_new(&semaphore, client, "/in-turn/b", 1, NULL));
+    semaphore = world_semaphore(client, "/in-turn/b", 1, NULL);
     struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 1)};
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    multi = world_multi(client, members, 2);
     check_ok(zkl_cancel_new(&cancel));
     watched_fd = cancel->fd;
     check_ok(zkl_mutex_lock(mutex));
@@ -130,13 +123,6 @@ static void an_object_that_is_freed_lasts_for_the_whole_call(void **state)
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     event_stall = OFF;
     check_num(fault_children(wire, "/in-turn/b/leases"), ==, 0);
-
-    actor_free(actor);
-    wire_close(wire);
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 /* --- an object that is freed while it is being set ---------------------------------------------- */
@@ -190,15 +176,14 @@ static int file_at(int fd)
 
 /* An object may be freed as soon as a wait has ended by it, whatever the thread that sets it is at: nothing is written
  * to a file that has got its descriptor, and the setter, which may be a signal handler, frees no memory. */
-static void an_object_may_be_freed_while_it_is_being_set(void **state)
+static void an_object_may_be_freed_while_it_is_being_set(void)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-    struct zkl_mutex *mutex = fault_mutex(client, "/being-set");
-    struct actor *setter = actor_new();
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_mutex *mutex = world_mutex(client, "/being-set");
+    struct actor *setter = world_actor();
     struct zkl_cancel *cancel = NULL;
     struct stat seen;
 
-    (void)state;
     check_ok(zkl_cancel_new(&cancel));
     int fd = cancel->fd;
     write_stall = ARMED;
@@ -219,28 +204,24 @@ static void an_object_may_be_freed_while_it_is_being_set(void **state)
     check_ok(zkl_cancel_new(&cancel)); /* and this one is not the same */
     check_num(zkl_cancel_is_set(cancel), ==, 0);
     zkl_cancel_free(cancel);
-    actor_free(setter);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 /* The predecessor of a waiter is canceled in the moment in which it becomes the first one: it has the lock, or it is
  * gone, and the waiter behind it is not passed over. Method: the unlock before it and the cancel object come at the
  * same time, one or the other some microseconds earlier; the waiter is of another client, or of the same. */
-static void a_predecessor_is_canceled_as_its_turn_comes(void **state)
+static void a_predecessor_is_canceled_as_its_turn_comes(void)
 {
     static const char *const path = "/cancels/turn";
-    struct wire *wire = fault_wire();
+    struct wire *wire = world_wire();
     struct zkl_client *clients[3];
     struct zkl_mutex *mutexes[3];
     struct actor *actors[4];
     int had = 0, rounds_done = (int)test_length(3000, 80);
 
-    (void)state;
     for (int i = 0; i < 4; i++)
-        actors[i] = actor_new();
+        actors[i] = world_actor();
     for (int i = 0; i < 3; i++)
-        clients[i] = fault_open(zks_connect_string(server), 30000);
+        clients[i] = world_direct(30000);
     for (int i = 0; i < rounds_done; i++) {
         struct zkl_cancel *cancel = NULL;
         check_ok(zkl_cancel_new(&cancel));
@@ -271,18 +252,13 @@ static void a_predecessor_is_canceled_as_its_turn_comes(void **state)
         zkl_cancel_free(cancel);
     }
     print_message("    %d of %d had the lock\n", had, rounds_done);
-    for (int i = 0; i < 4; i++)
-        actor_free(actors[i]);
-    for (int i = 0; i < 3; i++)
-        check_ok(zkl_client_free(clients[i]));
-    wire_close(wire);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_predecessor_is_canceled_as_its_turn_comes),
-    cmocka_unit_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
-    cmocka_unit_test(an_object_that_is_freed_lasts_for_the_whole_call),
-    cmocka_unit_test(an_object_may_be_freed_while_it_is_being_set),
+    world_test(a_predecessor_is_canceled_as_its_turn_comes),
+    world_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
+    world_test(an_object_that_is_freed_lasts_for_the_whole_call),
+    world_test(an_object_may_be_freed_while_it_is_being_set),
 };
 
 int main(int argc, char **argv)

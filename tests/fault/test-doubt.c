@@ -43,13 +43,13 @@ static struct seat open_seat(struct zkl_client *client, enum how how)
     options.retain_ms = how == KEPT ? QUIET_MS : 0;
     options.local_handoffs_max = how == KEPT ? 5 : 0;
     if (how == ANY_THREAD) {
-        check_ok(zkl_semaphore_mutex_new(&seat.mutex, client, path, NULL));
+        seat.mutex = world_semaphore_mutex(client, path);
     } else if (how == WRITES || how == READS || how == DOWNGRADED) {
-        check_ok(zkl_rwlock_new(&seat.rwlock, client, path, NULL));
+        seat.rwlock = world_rwlock(client, path, NULL);
         seat.mutex =
             how == WRITES ? zkl_rwlock_writer(seat.rwlock) : zkl_rwlock_reader(seat.rwlock);
     } else {
-        check_ok(zkl_mutex_new(&seat.mutex, client, path, &options));
+        seat.mutex = world_mutex_with(client, path, &options);
     }
     return seat;
 }
@@ -59,38 +59,20 @@ static void open_side(struct side *s, struct zkl_client *client)
     *s = (struct side){.client = client};
     for (enum how how = 0; how < HOWS; how++)
         s->seats[how] = open_seat(client, how);
-    check_ok(zkl_owner_new(&s->owner));
-    check_ok(zkl_semaphore_new(&s->semaphore, client, "/doubt/permits", 2, NULL));
+    s->owner = world_owner();
+    s->semaphore = world_semaphore(client, "/doubt/permits", 2, NULL);
     for (int i = 0; i < 3; i++) {
         char path[32];
         snprintf(path, sizeof path, "/doubt/member%d", i);
-        s->mutexes[i] = fault_mutex(client, path);
+        s->mutexes[i] = world_mutex(client, path);
     }
-    check_ok(zkl_semaphore_new(&s->single, client, "/doubt/single", 1, NULL));
+    s->single = world_semaphore(client, "/doubt/single", 1, NULL);
     struct zkl_member of_mutexes[] = {zkl_member_mutex(s->mutexes[0]),
                                       zkl_member_mutex(s->mutexes[1])};
     struct zkl_member of_both[] = {zkl_member_mutex(s->mutexes[2]),
                                    zkl_member_semaphore(s->single, 1)};
-    check_ok(zkl_multi_new(&s->as_one, client, of_mutexes, 2));
-    check_ok(zkl_multi_new(&s->in_turn, client, of_both, 2));
-}
-
-static void close_side(struct side *s)
-{
-    for (enum how how = 0; how < HOWS; how++) {
-        if (s->seats[how].rwlock)
-            check_ok(zkl_rwlock_free(s->seats[how].rwlock));
-        else
-            check_ok(zkl_mutex_free(s->seats[how].mutex));
-    }
-    check_ok(zkl_multi_free(s->as_one));
-    check_ok(zkl_multi_free(s->in_turn));
-    check_ok(zkl_semaphore_free(s->semaphore));
-    check_ok(zkl_semaphore_free(s->single));
-    for (int i = 0; i < 3; i++)
-        check_ok(zkl_mutex_free(s->mutexes[i]));
-    check_ok(zkl_owner_free(s->owner));
-    zkl_client_free(s->client);
+    s->as_one = world_multi(client, of_mutexes, 2);
+    s->in_turn = world_multi(client, of_both, 2);
 }
 
 static void lock_seat(struct side *s, enum how how)
@@ -192,14 +174,13 @@ static void become_rival(struct side *s)
 /* Goal: a hold's window is empty and the client hears nothing from the server. An unlock of any kind then says
  * that another client may have held meanwhile. Method: the proxy lets nothing through until another client has
  * acquired all locks; then the first one unlocks them. Modes: F9. */
-static void each_kind_is_in_doubt(void **state)
+static void each_kind_is_in_doubt(void)
 {
     struct side late, rival;
 
-    (void)state;
-    struct proxy *proxy = proxy_before(server, 0);
-    open_side(&late, fault_open(proxy_address(proxy), lag_session_ms(2000)));
-    open_side(&rival, fault_open(zks_connect_string(server), lag_session_ms(10000)));
+    struct proxy *proxy = world_proxy();
+    open_side(&late, world_through(proxy, lag_session_ms(2000)));
+    open_side(&rival, world_direct(lag_session_ms(10000)));
     become_rival(&rival);
     lock_all(&late);
     proxy_hole(proxy, PROXY_BOTH);
@@ -208,9 +189,6 @@ static void each_kind_is_in_doubt(void **state)
     unlock_all_well(&rival);
     proxy_cut(proxy);
     proxy_heal(proxy);
-    close_side(&late);
-    close_side(&rival);
-    proxy_stop(proxy);
 }
 
 /* --- not in doubt ----------------------------------------------------------------------------- */
@@ -241,10 +219,10 @@ static bool try_in_time(int session_ms, int *codes)
     struct zkl_owner *owners[2];
     struct side s;
 
-    struct proxy *proxy = proxy_before(server, 0);
-    open_side(&s, fault_open(proxy_address(proxy), session_ms));
+    struct proxy *proxy = world_proxy();
+    open_side(&s, world_through(proxy, session_ms));
     for (int i = 0; i < 2; i++) {
-        check_ok(zkl_owner_new(&owners[i]));
+        owners[i] = world_owner();
         zkl_owner_use(owners[i]);
         check_ok(zkl_multi_lock_for(i == 0 ? s.as_one : s.in_turn, WAIT_MS));
         zkl_owner_use(NULL);
@@ -257,21 +235,17 @@ static bool try_in_time(int session_ms, int *codes)
     bool in_time = unlock_in_time(&s, proxy, owners, codes);
     proxy_cut(proxy);
     proxy_heal(proxy);
-    for (int i = 0; i < 2; i++)
-        check_ok(zkl_owner_free(owners[i]));
-    close_side(&s);
-    proxy_stop(proxy);
+    world_clear(); /* the next try begins anew */
     return in_time;
 }
 
 /* Goal: what ran empty only while unlock waited is not in doubt: what the hold was for had ended by then. Method:
  * nothing comes through any more, and all is unlocked while the window is open. It ends before the client
  * notices that the link is dead. Beside, a hold that is unlocked after all of that is in doubt. */
-static void an_open_window_is_no_doubt(void **state)
+static void an_open_window_is_no_doubt(void)
 {
     int codes[9], tries = 0;
 
-    (void)state;
     while (!try_in_time(lag_session_ms(3000), codes))
         check_num(++tries, <, 10);
     for (int i = 0; i < 9; i++) {
@@ -282,16 +256,14 @@ static void an_open_window_is_no_doubt(void **state)
 
 /* Goal: that a delete is denied says nothing of the node: the server asks for the right first. Method: one that is
  * not there is deleted, with the right and without. */
-static void a_denied_delete_says_nothing_of_the_node(void **state)
+static void a_denied_delete_says_nothing_of_the_node(void)
 {
     static const struct wire_acl no_delete = {1 | 4, "world", "anyone"}; /* READ, CREATE */
-    struct wire *wire = fault_wire();
+    struct wire *wire = world_wire();
 
-    (void)state;
     check_ok(wire_create_acl(wire, "/denied", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
     check_num(wire_delete(wire, "/denied/none", -1), ==, WIRE_NOAUTH);
     check_num(wire_delete(wire, "/none", -1), ==, WIRE_NONODE);
-    wire_close(wire);
 }
 
 /* --- a process that was stopped --------------------------------------------------------------- */
@@ -398,9 +370,9 @@ static void stopped_holder_is_not_told_that_all_is_well(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_is_in_doubt),
-        cmocka_unit_test(an_open_window_is_no_doubt),
-        cmocka_unit_test(a_denied_delete_says_nothing_of_the_node),
+        world_test(each_kind_is_in_doubt),
+        world_test(an_open_window_is_no_doubt),
+        world_test(a_denied_delete_says_nothing_of_the_node),
         cmocka_unit_test(stopped_holder_is_not_told_that_all_is_well),
     };
     return fault_main(argc, argv, tests, NULL);

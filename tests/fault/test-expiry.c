@@ -42,7 +42,7 @@ static void expire(struct bench *b)
 static void waiter_queues_again(void **state)
 {
     struct bench *b = *state;
-    struct actor *a = actor_new();
+    struct actor *a = b->actor;
 
     for (int i = 0; i < 3; i++) {
         check_ok(zkl_mutex_lock(b->rival));
@@ -58,7 +58,6 @@ static void waiter_queues_again(void **state)
         fault_check_rest(b->client, b->wire, path, 1000);
     }
     check_num(b->told.lost, ==, 0);
-    actor_free(a);
 }
 
 /* The session ends just as the predecessor leaves, and of both the waiter hears only later: it must
@@ -167,29 +166,43 @@ static void loss_is_known_without_a_next_session(void **state)
     check_ok(zkl_client_free(client));
 }
 
+/* What is held back when the session ends. */
+enum held { ANSWER, REQUEST };
+
+/* The actor's call is at that request when its session ends; what was held back is lost with the link, or comes. Its
+ * code, in the next session. */
+static int expire_within(struct bench *b, int (*act)(struct zkl_mutex *, void *), enum held held,
+                         enum proxy_op op, bool is_lost)
+{
+    int64_t session = fault_session(b->client);
+
+    check_ok(held == ANSWER ? proxy_hold_reply(b->proxy, op, 1)
+                            : proxy_hold_request(b->proxy, op, 1));
+    actor_begin(b->actor, act, b->mutex, NULL);
+    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+    fault_expire(b->client, 0);
+    if (is_lost)
+        proxy_cut(b->proxy);
+    else
+        proxy_release(b->proxy);
+    check_wait(connected_anew(b, session), WAIT_MS);
+    return actor_end(b->actor, WAIT_MS);
+}
+
 /* The session ends before the answer to the create, or to the list behind it, arrives, and the
  * answer is lost. The lock is granted in the next session, on the one node that it has there.
  * Modes: F5, F50. */
 static void expiry_while_creating(void **state)
 {
     struct bench *b = *state;
-    struct actor *a = actor_new();
 
     for (int i = 0; i < 5; i++) {
-        check_ok(proxy_hold_reply(b->proxy, i % 2 ? PROXY_CREATE2 : PROXY_CHILDREN, 1));
-        actor_begin(a, act_lock, b->mutex, NULL);
-        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-        int64_t session = fault_session(b->client);
-        fault_expire(b->client, 0);
-        proxy_cut(b->proxy);
-        check_wait(connected_anew(b, session), WAIT_MS);
-        check_ok(actor_end(a, WAIT_MS));
+        check_ok(expire_within(b, act_lock, ANSWER, i % 2 ? PROXY_CREATE2 : PROXY_CHILDREN, true));
         check_num(fault_children(b->wire, path), ==, 1);
-        check_num(actor_do(a, act_window, b->mutex, NULL), >, 0);
-        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        check_num(actor_do(b->actor, act_window, b->mutex, NULL), >, 0);
+        check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
         fault_check_rest(b->client, b->wire, path, 1000);
     }
-    actor_free(a);
 }
 
 /* The same, and the answers come: they prove nothing any more. A hold that was granted on them is
@@ -197,25 +210,16 @@ static void expiry_while_creating(void **state)
 static void answers_of_an_ended_session(void **state)
 {
     struct bench *b = *state;
-    struct actor *a = actor_new();
 
     for (int i = 0; i < 5; i++) {
         b->told.lost = 0;
-        check_ok(proxy_hold_reply(b->proxy, PROXY_CREATE2, 1));
-        actor_begin(a, act_lock, b->mutex, NULL);
-        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-        int64_t session = fault_session(b->client);
-        fault_expire(b->client, 0);
-        proxy_release(b->proxy);
-        check_wait(connected_anew(b, session), WAIT_MS);
-        check_ok(actor_end(a, WAIT_MS));
-        int rc = actor_do(a, act_unlock, b->mutex, NULL);
+        check_ok(expire_within(b, act_lock, ANSWER, PROXY_CREATE2, false));
+        int rc = actor_do(b->actor, act_unlock, b->mutex, NULL);
         check_true(rc == ZKL_ELOST || (rc == 0 && b->told.lost == 0));
         if (rc == ZKL_ELOST)
             check_wait(b->told.lost == 1, WAIT_MS);
         fault_check_rest(b->client, b->wire, path, 1000);
     }
-    actor_free(a);
 }
 
 /* The session ends while unlock waits for the delete's answer: unlock returns released, lost or
@@ -223,26 +227,16 @@ static void answers_of_an_ended_session(void **state)
 static void expiry_while_releasing(void **state)
 {
     struct bench *b = *state;
-    struct actor *a = actor_new();
 
     for (int i = 0; i < 5; i++) {
-        check_ok(actor_do(a, act_lock, b->mutex, NULL));
-        check_ok(i % 2 ? proxy_hold_reply(b->proxy, PROXY_DELETE, 1)
-                       : proxy_hold_request(b->proxy, PROXY_DELETE, 1));
-        actor_begin(a, act_unlock, b->mutex, NULL);
-        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-        int64_t session = fault_session(b->client);
-        fault_expire(b->client, 0);
-        proxy_release(b->proxy);
-        int rc = actor_end(a, WAIT_MS);
+        check_ok(actor_do(b->actor, act_lock, b->mutex, NULL));
+        int rc = expire_within(b, act_unlock, i % 2 ? ANSWER : REQUEST, PROXY_DELETE, false);
         check_true(rc == 0 || rc == ZKL_ELOST || is_unanswered(rc));
-        check_num(actor_do(a, act_count, b->mutex, NULL), ==, 0);
-        check_wait(connected_anew(b, session), WAIT_MS);
-        check_ok(actor_do(a, act_lock, b->mutex, NULL));
-        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        check_num(actor_do(b->actor, act_count, b->mutex, NULL), ==, 0);
+        check_ok(actor_do(b->actor, act_lock, b->mutex, NULL));
+        check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
         fault_check_rest(b->client, b->wire, path, 1000);
     }
-    actor_free(a);
 }
 
 /* --- under load ------------------------------------------------------------------------------- */

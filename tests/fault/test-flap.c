@@ -245,28 +245,35 @@ static void server_keeps_exactly_the_watches_that_are_needed(void **state)
     actor_free(second);
 }
 
-/* The predecessor leaves between a waiter's list and its watch: the proxy holds back the answer to
- * the list, or the request for the watch, until the predecessor's node is deleted.
- * Modes: F20, F21. */
+/* The answer to a waiter's list, or its request for the watch, is held back. */
+static void begin_between_list_and_watch(struct bench *b, int i)
+{
+    check_ok(i % 2 ? proxy_hold_reply(b->proxy, PROXY_CHILDREN, 1)
+                   : proxy_hold_request(b->proxy, PROXY_GET, 1));
+    actor_begin(b->actor, act_lock, b->mutex, NULL);
+    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+}
+
+static void check_granted(struct bench *b)
+{
+    check_ok(actor_end(b->actor, WAIT_MS));
+    check_num(fault_children(b->wire, path), ==, 1);
+    check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
+    check_rest(b);
+}
+
+/* The predecessor leaves between a waiter's list and its watch. Modes: F20, F21. */
 static void predecessor_gone_between_list_and_watch(void **state)
 {
     struct bench *b = *state;
-    struct actor *a = actor_new();
 
     for (int i = 0; i < test_length(100, 6); i++) {
         check_ok(zkl_mutex_lock(b->rival));
-        check_ok(i % 2 ? proxy_hold_reply(b->proxy, PROXY_CHILDREN, 1)
-                       : proxy_hold_request(b->proxy, PROXY_GET, 1));
-        actor_begin(a, act_lock, b->mutex, NULL);
-        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        begin_between_list_and_watch(b, i);
         check_ok(zkl_mutex_unlock(b->rival));
         proxy_release(b->proxy);
-        check_ok(actor_end(a, WAIT_MS));
-        check_num(fault_children(b->wire, path), ==, 1);
-        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
-        check_rest(b);
+        check_granted(b);
     }
-    actor_free(a);
 }
 
 /* The same, and the predecessor that leaves is a waiter itself. The holder before it keeps the
@@ -275,7 +282,7 @@ static void predecessor_gone_between_list_and_watch(void **state)
 static void waiting_predecessor_gone_between_list_and_watch(void **state)
 {
     struct bench *b = *state;
-    struct actor *a = actor_new(), *between = actor_new();
+    struct actor *between = actor_new();
 
     for (int i = 0; i < test_length(100, 4); i++) {
         struct zkl_cancel *cancel = NULL;
@@ -283,23 +290,17 @@ static void waiting_predecessor_gone_between_list_and_watch(void **state)
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(between, act_lock_cancel, b->rival, cancel);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
-        check_ok(i % 2 ? proxy_hold_reply(b->proxy, PROXY_CHILDREN, 1)
-                       : proxy_hold_request(b->proxy, PROXY_GET, 1));
-        actor_begin(a, act_lock, b->mutex, NULL);
-        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        begin_between_list_and_watch(b, i);
         zkl_cancel_set(cancel);
         check_num(actor_end(between, WAIT_MS), ==, ZKL_ECANCELED);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
         proxy_release(b->proxy);
         check_wait(server_watches(b->client) == 2, WAIT_MS);
-        check_true(actor_busy(a));
+        check_true(actor_busy(b->actor));
         check_ok(zkl_mutex_unlock(b->rival));
-        check_ok(actor_end(a, WAIT_MS));
-        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
-        check_rest(b);
+        check_granted(b);
         zkl_cancel_free(cancel);
     }
-    actor_free(a);
     actor_free(between);
 }
 
@@ -431,39 +432,6 @@ static void two_of_fifty_remain(void **state)
         actor_free(a[i]);
 }
 
-/* --- a late delete ---------------------------------------------------------------------------- */
-
-/* The answer to an unlock's delete is lost, the same thread locks again immediately, and the
- * janitor's repeated delete of the first node may come after the second grant. It never hits the
- * second node.
- * Modes: F14. */
-static void late_delete_spares_the_next_node(void **state)
-{
-    struct bench *b = *state;
-
-    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    for (int i = 0; i < test_length(100, 6); i++) {
-        struct wire_stat stat;
-        char node[700];
-        check_ok(zkl_mutex_lock(b->mutex));
-        check_ok(i % 2 ? proxy_drop_reply(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT)
-                       : proxy_drop_request(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
-        proxy_reset_counts(b->proxy);
-        int rc = zkl_mutex_unlock(b->mutex);
-        check_true(is_unanswered(rc));
-        check_ok(zkl_mutex_lock(b->mutex));
-        check_ok(proxy_wait_count(b->proxy, PROXY_DELETE, 2, WAIT_MS));
-        check_wait(fault_contenders(b->client) == 1, WAIT_MS);
-        check_num(zkl_mutex_node_path(b->mutex, node, sizeof node), >, 0);
-        check_ok(wire_exists(b->wire, node, &stat));
-        check_num(stat.czxid, ==, zkl_mutex_token(b->mutex));
-        check_num(fault_children(b->wire, path), ==, 1);
-        check_num(b->told.lost, ==, 0);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-    }
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
 
 int main(int argc, char **argv)
@@ -476,7 +444,6 @@ int main(int argc, char **argv)
         TEST(one_thread_leaves_the_others_watch),
         TEST(link_bounces_after_many_waits_in_vain),
         TEST(two_of_fifty_remain),
-        TEST(late_delete_spares_the_next_node),
     };
     return fault_main(argc, argv, tests, NULL);
 }

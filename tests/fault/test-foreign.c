@@ -81,34 +81,33 @@ static void other_kinds(struct zkl_client *client)
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
     wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
-    check_ok(zkl_rwlock_new(&rwlock, client, "/foreign/rw", NULL));
+    rwlock = world_rwlock(client, "/foreign/rw", NULL);
     check_ok(zkl_mutex_lock_for(zkl_rwlock_writer(rwlock), WAIT_MS));
     check_ok(zkl_mutex_lock_for(zkl_rwlock_reader(rwlock), WAIT_MS));
     check_ok(zkl_mutex_unlock(zkl_rwlock_writer(rwlock)));
     check_ok(zkl_mutex_unlock(zkl_rwlock_reader(rwlock)));
-    check_ok(zkl_rwlock_free(rwlock));
-    check_ok(zkl_semaphore_new(&semaphore, client, "/foreign/s", 2, NULL));
+    semaphore = world_semaphore(client, "/foreign/s", 2, NULL);
     check_ok(zkl_semaphore_set_permits(semaphore, 2, &wait));
     check_ok(zkl_semaphore_acquire(semaphore, 2, &wait, permits));
     for (int i = 0; i < 2; i++)
         check_ok(zkl_permit_release(permits[i]));
-    check_ok(zkl_semaphore_free(semaphore));
 }
 
 /* Goal: each kind of lock is had, waited for and given up, with true tokens, and after a few broken links there are
  * no more of them. */
 static void locks_of_a_foreign_server(unsigned ops, bool says_so)
 {
-    struct foreign foreign = {ops};
-    struct wire *wire = fault_wire();
+    static struct foreign foreign;
+    struct wire *wire = world_wire();
 
-    struct proxy *proxy = proxy_before(server, 0);
+    foreign.ops = ops;
+    struct proxy *proxy = world_proxy();
     be_foreign(proxy, &foreign, says_so);
-    struct zkl_client *client = fault_open(proxy_address(proxy), SESSION_MS);
-    struct zkl_client *direct = fault_open(zks_connect_string(server), SESSION_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, "/foreign/deep/m");
-    struct zkl_mutex *rival = fault_mutex(direct, "/foreign/deep/m");
-    struct actor *other = actor_new();
+    struct zkl_client *client = world_through(proxy, SESSION_MS);
+    struct zkl_client *direct = world_direct(SESSION_MS);
+    struct zkl_mutex *mutex = world_mutex(client, "/foreign/deep/m");
+    struct zkl_mutex *rival = world_mutex(direct, "/foreign/deep/m");
+    struct actor *other = world_actor();
 
     uint64_t before = one_cycle(mutex, wire, "/foreign/deep/m");
     check_ok(actor_do(other, act_lock, rival, NULL));
@@ -125,17 +124,6 @@ static void locks_of_a_foreign_server(unsigned ops, bool says_so)
     for (int i = 0; i < 3; i++)
         one_cycle(mutex, wire, "/foreign/deep/m");
     assert_int_equal(proxy_counts(proxy, PROXY_CONNECT), links);
-
-    actor_free(other);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_mutex_free(rival));
-    check_closed(zkl_client_close(client, WAIT_MS));
-    zkl_client_free(client);
-    check_closed(zkl_client_close(direct, WAIT_MS));
-    zkl_client_free(direct);
-    proxy_stop(proxy);
-    wire_delete_tree(wire, "/foreign");
-    wire_close(wire);
 }
 
 static const unsigned sets[] = {1, 2, 4, (1u << OPS) - 1};
@@ -143,19 +131,17 @@ static const unsigned sets[] = {1, 2, 4, (1u << OPS) - 1};
 
 /* Method: each of the three, and all, on a server behind a proxy that hangs up on them. Seen red: without opcode.c it
  * comes back for ever. */
-static void a_server_that_hangs_up(void **state)
+static void a_server_that_hangs_up(void)
 {
-    (void)state;
-    for (size_t i = 0; i < SETS; i++)
+    for (size_t i = 0; i < SETS; i++, world_clear())
         locks_of_a_foreign_server(sets[i], false);
 }
 
 /* Method: the same, where a real server gets a number that it does not know instead. Source:
  * UnimplementedRequestProcessor, which answers and hangs up. */
-static void a_server_that_says_so(void **state)
+static void a_server_that_says_so(void)
 {
-    (void)state;
-    for (size_t i = 0; i < SETS; i++)
+    for (size_t i = 0; i < SETS; i++, world_clear())
         locks_of_a_foreign_server(sets[i], true);
 }
 
@@ -478,18 +464,17 @@ static void cut_as_it_creates(struct dead_self *d)
 /* Goal: where a server answers that a session has expired, and lets it live on for its timeout, a client does not wait
  * for that behind its own nodes. Method: links of such a session break three times, one soon after the other. Seen red:
  * the first wait without the named nodes in zkl_leftovers_inherit, the last without those of creates that are out. */
-static void a_dead_self_blocks_nobody(void **state)
+static void a_dead_self_blocks_nobody(void)
 {
-    struct form resumes_nothing = {0};
-    struct dead_self d = {.wire = fault_wire(), .self = actor_new(), .other = actor_new()};
+    static struct form resumes_nothing;
+    struct dead_self d = {.wire = world_wire(), .self = world_actor(), .other = world_actor()};
 
-    (void)state;
-    d.proxy = proxy_before(server, 0);
+    d.proxy = world_proxy();
     proxy_set_hook(d.proxy, be_standin, &resumes_nothing);
-    struct zkl_client *client = fault_open(proxy_address(d.proxy), LIVES_ON_MS);
-    struct zkl_client *direct = fault_open(zks_connect_string(server), LIVES_ON_MS);
-    d.mutex = fault_mutex(client, DEAD_PATH);
-    d.rival = fault_mutex(direct, DEAD_PATH);
+    struct zkl_client *client = world_through(d.proxy, LIVES_ON_MS);
+    struct zkl_client *direct = world_direct(LIVES_ON_MS);
+    d.mutex = world_mutex(client, DEAD_PATH);
+    d.rival = world_mutex(direct, DEAD_PATH);
 
     cut_while_it_waits(&d);
     cut_before_it_unlocks(&d);
@@ -497,18 +482,6 @@ static void a_dead_self_blocks_nobody(void **state)
     fault_check_rest(client, d.wire, DEAD_PATH, WAIT_MS);
     cut_as_it_creates(&d);
     fault_check_rest(client, d.wire, DEAD_PATH, WAIT_MS);
-
-    actor_free(d.self);
-    actor_free(d.other);
-    check_ok(zkl_mutex_free(d.mutex));
-    check_ok(zkl_mutex_free(d.rival));
-    check_closed(zkl_client_close(client, WAIT_MS));
-    zkl_client_free(client);
-    check_closed(zkl_client_close(direct, WAIT_MS));
-    zkl_client_free(direct);
-    proxy_stop(d.proxy);
-    wire_delete_tree(d.wire, "/foreign-dead");
-    wire_close(d.wire);
 }
 
 /* --- nothing is proved ---------------------------------------------------------------------------- */
@@ -567,25 +540,13 @@ struct elsewhere {
 static void begin_elsewhere(struct elsewhere *e)
 {
     *e = (struct elsewhere){.wait = ZKL_WAIT_INIT};
-    e->proxy = proxy_before(server, 0);
+    world_wire();
+    e->proxy = world_proxy();
     proxy_set_hook(e->proxy, count_sessions, &e->sessions);
-    e->client = fault_open(proxy_address(e->proxy), SESSION_MS);
-    e->mutex = fault_mutex(e->client, "/elsewhere/m");
+    e->client = world_through(e->proxy, SESSION_MS);
+    e->mutex = world_mutex(e->client, "/elsewhere/m");
     check_ok(zkl_mutex_set_callback(e->mutex, count_suspect, &e->told));
     e->wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
-}
-
-static void end_elsewhere(struct elsewhere *e)
-{
-    check_ok(zkl_rwlock_free(e->rwlock));
-    check_ok(zkl_mutex_free(e->kept));
-    check_ok(zkl_mutex_free(e->mutex));
-    check_closed(zkl_client_close(e->client, WAIT_MS));
-    zkl_client_free(e->client);
-    proxy_stop(e->proxy);
-    struct wire *wire = fault_wire();
-    wire_delete_tree(wire, "/elsewhere");
-    wire_close(wire);
 }
 
 static void a_mutex_elsewhere(struct elsewhere *e)
@@ -623,8 +584,8 @@ static void kept_nodes_elsewhere(struct elsewhere *e)
     struct zkl_mutex_options retains = ZKL_MUTEX_OPTIONS_INIT;
 
     retains.retain_ms = 60000;
-    check_ok(zkl_mutex_new(&e->kept, e->client, "/elsewhere/kept", &retains));
-    check_ok(zkl_rwlock_new(&e->rwlock, e->client, "/elsewhere/rw", NULL));
+    e->kept = world_mutex_with(e->client, "/elsewhere/kept", &retains);
+    e->rwlock = world_rwlock(e->client, "/elsewhere/rw", NULL);
     check_ok(zkl_rwlock_retain_readers(e->rwlock, 60000));
     for (int i = 0; i < 3; i++) {
         int64_t asked = proxy_counts(e->proxy, PROXY_CREATE2);
@@ -643,14 +604,13 @@ static void permits_elsewhere(struct elsewhere *e)
     struct zkl_semaphore *semaphore;
     struct zkl_permit *permits[2];
 
-    check_ok(zkl_semaphore_new(&semaphore, e->client, "/elsewhere/s", 2, NULL));
+    semaphore = world_semaphore(e->client, "/elsewhere/s", 2, NULL);
     check_ok(zkl_semaphore_acquire(semaphore, 2, &e->wait, permits));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(zkl_permit_window_ms(permits[i]), 0);
         check_unproved(zkl_permit_check(permits[i], 1));
         check_ok(zkl_permit_release(permits[i]));
     }
-    check_ok(zkl_semaphore_free(semaphore));
 }
 
 /* The server does not resume the session. */
@@ -669,28 +629,26 @@ static void a_cut_elsewhere(struct elsewhere *e)
 /* Goal: on a server of another make, told by its session ids, locks of each kind are granted, but nothing is proved of
  * them, and a sentence says why; neither a kept node nor a shared one is granted from without asking the server, no
  * more heartbeats are sent than elsewhere, and a lease ends. Seen red: without the driver's mark the window is open. */
-static void nothing_is_proved_by_another_make(void **state)
+static void nothing_is_proved_by_another_make(void)
 {
-    struct elsewhere e;
+    static struct elsewhere e;
 
-    (void)state;
     begin_elsewhere(&e);
     a_mutex_elsewhere(&e);
     a_lease_elsewhere(&e);
     kept_nodes_elsewhere(&e);
     permits_elsewhere(&e);
     a_cut_elsewhere(&e);
-    end_elsewhere(&e);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_standin_is_not_stormed),
-        cmocka_unit_test(a_server_that_hangs_up),
-        cmocka_unit_test(a_server_that_says_so),
-        cmocka_unit_test(a_dead_self_blocks_nobody),
-        cmocka_unit_test(nothing_is_proved_by_another_make),
+        world_test(a_server_that_hangs_up),
+        world_test(a_server_that_says_so),
+        world_test(a_dead_self_blocks_nobody),
+        world_test(nothing_is_proved_by_another_make),
     };
     return fault_main(argc, argv, tests, NULL);
 }

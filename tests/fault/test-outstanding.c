@@ -15,7 +15,9 @@
 #define SESSION_MS lag_session_ms(5000)
 #define SILENT_SESSION_MS lag_session_ms(2000) /* the client waits for its end */
 #define N_MAX 100                              /* requests of one call; more than that never ends */
-#define PERMITS 2
+#define REST_MS 1000 /* after the link is back: nothing of ours may be left by then */
+#define PERMITS 3
+#define MEMBERS 3
 
 enum { AT_MUTEX, AT_RWLOCK, AT_SEMAPHORE, AT_ONE, AT_NUMBER, AT_ASKED, PLACES };
 
@@ -28,8 +30,10 @@ struct side {
     struct zkl_mutex *mutex, *one;
     struct zkl_rwlock *rwlock;
     struct zkl_semaphore *semaphore, *number;
-    struct zkl_multi *multi;
+    struct zkl_multi *multi,
+        *as_one; /* in turn; of the mutex and the write lock, in one transaction */
     struct zkl_owner *owner;
+    struct told told; /* of the mutex */
 };
 
 struct hall {
@@ -53,17 +57,21 @@ static void side_open(struct side *s, const char *servers, int session_ms)
     check_ok(zkl_semaphore_new(&s->semaphore, s->client, paths[AT_SEMAPHORE], PERMITS, NULL));
     check_ok(zkl_semaphore_new(&s->number, s->client, paths[AT_NUMBER], 0, NULL));
     check_ok(zkl_semaphore_mutex_new(&s->one, s->client, paths[AT_ONE], NULL));
-    struct zkl_member members[] = {zkl_member_mutex(s->mutex),
-                                   zkl_member_mutex(zkl_rwlock_writer(s->rwlock)),
-                                   zkl_member_semaphore(s->semaphore, 1)};
-    check_ok(zkl_multi_new(&s->multi, s->client, members, 3));
+    struct zkl_member members[MEMBERS] = {zkl_member_mutex(s->mutex),
+                                          zkl_member_mutex(zkl_rwlock_writer(s->rwlock)),
+                                          zkl_member_semaphore(s->semaphore, 1)};
+    check_ok(zkl_multi_new(&s->multi, s->client, members, MEMBERS));
+    check_ok(zkl_multi_new(&s->as_one, s->client, members, MEMBERS - 1));
     check_ok(zkl_owner_new(&s->owner));
+    s->told = (struct told){0};
+    check_ok(zkl_mutex_set_callback(s->mutex, told_fn, &s->told));
 }
 
 static void side_close(struct side *s)
 {
     check_ok(zkl_owner_free(s->owner));
     check_ok(zkl_multi_free(s->multi));
+    check_ok(zkl_multi_free(s->as_one));
     check_ok(zkl_mutex_free(s->one));
     check_ok(zkl_semaphore_free(s->number));
     check_ok(zkl_semaphore_free(s->semaphore));
@@ -111,15 +119,38 @@ static int first(int one, int other)
     return one != 0 ? one : other;
 }
 
+static void check_only(struct side *s, const struct hall *h)
+{
+    fault_check_only(s->client, s->mutex, h->wire, paths[AT_MUTEX]);
+}
+
+/* The same thread locks at once after an unlock without an answer: it has a later node, and a delete that is sent again
+ * spares that one. */
+static void lock_again(struct side *s, const struct hall *h, uint64_t token)
+{
+    check_ok(zkl_mutex_lock(s->mutex));
+    check_num(zkl_mutex_token(s->mutex), >, token);
+    check_only(s, h);
+    check_wait(fault_contenders(s->client) == 1, WAIT_MS);
+    check_only(s, h);
+    check_ok(zkl_mutex_unlock(s->mutex));
+}
+
 static int use_mutex(struct side *s, const struct hall *h)
 {
     int rc = zkl_mutex_lock(s->mutex);
 
+    if (rc != 0 || !h->alone)
+        return rc != 0 ? rc : zkl_mutex_unlock(s->mutex);
+    uint64_t token = zkl_mutex_token(s->mutex);
+    check_only(s, h);
+    lag_begin();
+    rc = zkl_mutex_unlock(s->mutex);
+    check_num(lag_end_ms(), <, SILENT_SESSION_MS);
+    check_num(zkl_mutex_hold_count(s->mutex), ==, 0);
     if (rc != 0)
-        return rc;
-    if (h->alone)
-        fault_check_only(s->client, s->mutex, h->wire, paths[AT_MUTEX]);
-    return zkl_mutex_unlock(s->mutex);
+        lock_again(s, h, token);
+    return rc;
 }
 
 static int use_rwlock(struct side *s, const struct hall *h)
@@ -127,11 +158,17 @@ static int use_rwlock(struct side *s, const struct hall *h)
     struct zkl_mutex *write = zkl_rwlock_writer(s->rwlock), *read = zkl_rwlock_reader(s->rwlock);
     int rc = zkl_mutex_lock(write);
 
-    (void)h;
     if (rc != 0)
         return rc;
     int read_rc = zkl_mutex_lock(read);
+    if (h->alone) {
+        check_ok(read_rc);
+        check_num(fault_children(h->wire, paths[AT_RWLOCK]), ==, 2);
+        check_num(zkl_mutex_token(read), ==, zkl_mutex_token(write));
+    }
     rc = first(read_rc, zkl_mutex_unlock(write));
+    if (h->alone)
+        check_num(zkl_mutex_trylock(zkl_rwlock_writer(h->theirs.rwlock)), ==, ZKL_EBUSY);
     return read_rc != 0 ? rc : first(rc, zkl_mutex_unlock(read));
 }
 
@@ -143,17 +180,47 @@ static int use_reader(struct side *s, const struct hall *h)
     return rc != 0 ? rc : zkl_mutex_unlock(zkl_rwlock_reader(s->rwlock));
 }
 
-static int use_semaphore(struct side *s, const struct hall *h)
+/* Others can have the rest, and no more. */
+static void check_permits(const struct hall *h, struct zkl_permit *const *permits, int count)
+{
+    struct zkl_permit *others[PERMITS];
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    int rest = PERMITS - count;
+
+    check_wait(fault_children(h->wire, "/out/semaphore/leases") == count, WAIT_MS);
+    for (int i = 0; i < count; i++)
+        check_num(zkl_permit_token(permits[i]), >, 0);
+    if (rest > 0)
+        check_ok(zkl_semaphore_acquire(h->theirs.semaphore, rest, NULL, others));
+    wait.deadline_ns = zkl_now_ns() + INT64_C(100000000);
+    check_num(zkl_semaphore_acquire(h->theirs.semaphore, 1, &wait, &others[rest]), ==,
+              ZKL_ETIMEDOUT);
+    for (int i = 0; i < rest; i++)
+        check_ok(zkl_permit_release(others[i]));
+}
+
+static int use_permits(struct side *s, const struct hall *h, int count)
 {
     struct zkl_permit *permits[PERMITS];
-    int rc = zkl_semaphore_acquire(s->semaphore, PERMITS, NULL, permits);
+    int rc = zkl_semaphore_acquire(s->semaphore, count, NULL, permits);
 
-    (void)h;
     if (rc != 0)
         return rc;
-    for (int i = 0; i < PERMITS; i++)
+    if (h->alone)
+        check_permits(h, permits, count);
+    for (int i = 0; i < count; i++)
         rc = first(rc, zkl_permit_release(permits[i]));
     return rc;
+}
+
+static int use_permit(struct side *s, const struct hall *h)
+{
+    return use_permits(s, h, 1);
+}
+
+static int use_semaphore(struct side *s, const struct hall *h)
+{
+    return use_permits(s, h, PERMITS - 1);
 }
 
 static int use_one(struct side *s, const struct hall *h)
@@ -164,12 +231,31 @@ static int use_one(struct side *s, const struct hall *h)
     return rc != 0 ? rc : zkl_mutex_unlock(s->one);
 }
 
+static int use_members(struct zkl_multi *multi, struct side *s, const struct hall *h)
+{
+    int codes[MEMBERS], rc = zkl_multi_lock(multi);
+
+    if (rc != 0)
+        return rc;
+    if (h->alone) {
+        check_only(s, h);
+        fault_check_only(s->client, zkl_rwlock_writer(s->rwlock), h->wire, paths[AT_RWLOCK]);
+        check_num(zkl_multi_still_held(multi, 1), ==, 1);
+    }
+    rc = zkl_multi_unlock(multi, codes);
+    for (int i = 0; multi == s->as_one && h->alone && i < MEMBERS - 1; i++)
+        check_num(codes[i], ==, rc);
+    return rc;
+}
+
 static int use_multi(struct side *s, const struct hall *h)
 {
-    int rc = zkl_multi_lock(s->multi);
+    return use_members(s->multi, s, h);
+}
 
-    (void)h;
-    return rc != 0 ? rc : zkl_multi_unlock(s->multi, NULL);
+static int use_as_one(struct side *s, const struct hall *h)
+{
+    return use_members(s->as_one, s, h);
 }
 
 struct reply {
@@ -217,8 +303,9 @@ static int operate_permits(struct side *s, const struct hall *h)
     int rc = reply_of(&r, zkl_semaphore_acquire_async(s->semaphore, PERMITS, NULL, permits,
                                                       note_reply, &r, NULL));
 
-    (void)h;
     bool got = rc == 0;
+    if (got && h->alone)
+        check_permits(h, permits, PERMITS);
     for (int i = 0; got && i < PERMITS; i++)
         rc = first(rc, reply_of(&r, zkl_permit_release_async(permits[i], note_reply, &r)));
     sem_destroy(&r.came);
@@ -273,20 +360,23 @@ static const struct kind {
     const char *name;
     int (*use)(struct side *s, const struct hall *h);
     bool waits; /* for whoever has it */
+    bool fully; /* each of its requests, in a short run, too */
 } kinds[] = {
-    {"mutex", use_mutex, true},
-    {"write lock, read lock", use_rwlock, true},
-    {"read lock", use_reader, true},
-    {"permits", use_semaphore, true},
-    {"semaphore mutex", use_one, true},
-    {"multi-lock", use_multi, true},
-    {"mutex, by operations", operate_mutex, true},
-    {"permits, by operations", operate_permits, true},
-    {"multi-lock, by operations", operate_multi, true},
-    {"revoke", ask, true},
-    {"number of permits", set_number, false},
-    {"inspect", look, false},
-    {"break", take_away, false},
+    {"mutex", use_mutex, true, true},
+    {"write lock, read lock", use_rwlock, true, true},
+    {"read lock", use_reader, true, false},
+    {"permit", use_permit, true, true},
+    {"permits", use_semaphore, true, false},
+    {"semaphore mutex", use_one, true, false},
+    {"multi-lock", use_multi, true, false},
+    {"multi-lock in one transaction", use_as_one, true, true},
+    {"mutex, by operations", operate_mutex, true, false},
+    {"permits, by operations", operate_permits, true, false},
+    {"multi-lock, by operations", operate_multi, true, false},
+    {"revoke", ask, true, false},
+    {"number of permits", set_number, false, false},
+    {"inspect", look, false, false},
+    {"break", take_away, false, false},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -339,11 +429,19 @@ static void make_node(struct hall *h)
     check_ok(wire_create(h->wire, name, "", WIRE_EPHEMERAL_SEQUENTIAL, h->node, sizeof h->node));
 }
 
+/* So that the client cannot take the zxid of its write lock from the list. */
+static void somebody_comes_and_goes(struct hall *h)
+{
+    check_ok(wire_create(h->wire, "/out/rwlock/stranger", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_delete(h->wire, "/out/rwlock/stranger", -1));
+}
+
 static void enter(struct hall *h, bool contended)
 {
     h->threads = fault_threads();
     h->contended = contended;
     make_node(h);
+    somebody_comes_and_goes(h);
     side_open(&h->ours, proxy_address(h->proxy), h->session_ms);
     h->session = fault_session(h->ours.client);
 }
@@ -437,9 +535,12 @@ static void check_after_loss(struct hall *h, const struct kind *kind, int rc)
         fail_msg("%s: %d", kind->name, rc);
     check_wait(zkl_client_get_state(h->ours.client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_num(fault_session(h->ours.client), ==, h->session);
+    fault_check_rest(h->ours.client, h->wire, paths[AT_MUTEX], REST_MS);
+    fault_check_rest(h->ours.client, h->wire, paths[AT_RWLOCK], REST_MS);
+    fault_check_rest(h->ours.client, h->wire, "/out/semaphore/locks", REST_MS);
+    fault_check_rest(h->ours.client, h->wire, "/out/semaphore/leases", REST_MS);
     check_wait(all_gone(h), WAIT_MS);
-    check_wait(fault_contenders(h->ours.client) == 0, WAIT_MS);
-    check_wait(fault_watches(h->ours.client) == 0, WAIT_MS);
+    check_num(h->ours.told.lost, ==, 0);
 }
 
 static bool lose_at(struct hall *h, const struct kind *kind, const struct loss *loss, int n)
@@ -505,11 +606,12 @@ static bool close_at(struct hall *h, const struct kind *kind, int n)
     return held;
 }
 
-static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind *, int), int step)
+static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind *, int), int most)
 {
     for (size_t i = 0; i < KINDS; i++) {
         if (h->contended && !kinds[i].waits)
             continue;
+        int step = kinds[i].fully && !h->contended ? 1 : most;
         int n = 1 + (int)i % step, times = 0; /* with steps each kind begins at another place */
         while (n < N_MAX && scene(h, &kinds[i], n)) {
             n += step;
@@ -529,13 +631,13 @@ static void expiry_at_each_request(void **state)
 }
 
 /* The answer to each request of each kind of call is lost with the link: the call is done, on one node, in the same
- * session, and nothing is left. Modes: F1. */
+ * session, and nothing is left. Modes: F1, F13, F14, F40. */
 static void cut_before_each_answer(void **state)
 {
     play(*state, cut_answer_at, 1);
 }
 
-/* The same, and the connection stays open and silent. Modes: F1. */
+/* The same, and the connection stays open and silent. Modes: F1, F13. */
 static void silence_before_each_answer(void **state)
 {
     struct hall *h = *state;
@@ -544,7 +646,7 @@ static void silence_before_each_answer(void **state)
     play(h, silence_answer_at, test_length(1, 6));
 }
 
-/* The server never gets the request. */
+/* The server never gets the request. Modes: F13, F14. */
 static void cut_before_each_request(void **state)
 {
     play(*state, cut_request_at, test_length(1, 2));

@@ -112,15 +112,14 @@ static void a_child_of_a_thread_that_uses_an_owner_uses_none(void **state)
 
 /* What an operation gives its owner is seen by a call that looks just then, as to come or as there: the owner never
  * queues behind itself. */
-static void an_owner_sees_what_comes_while_it_looks(void **state)
+static void an_owner_sees_what_comes_while_it_looks(void)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-    struct zkl_mutex *mutex = fault_mutex(client, "/owners-look");
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_mutex *mutex = world_mutex(client, "/owners-look");
     struct zkl_owner *owner = NULL;
     atomic_int code = 1;
 
-    (void)state;
-    check_ok(zkl_owner_new(&owner));
+    owner = world_owner();
     gate = CLOSED;
     check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL));
     check_wait(gate == REACHED, WAIT_MS);
@@ -133,13 +132,10 @@ static void an_owner_sees_what_comes_while_it_looks(void **state)
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
     zkl_owner_use(NULL);
-    check_ok(zkl_owner_free(owner));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_owner_sees_what_comes_while_it_looks),
+    world_test(an_owner_sees_what_comes_while_it_looks),
     cmocka_unit_test(a_child_of_a_thread_that_uses_an_owner_uses_none),
 };
 

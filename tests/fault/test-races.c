@@ -39,13 +39,12 @@ static void on_woken(struct zkl_waker *waker)
 /* No wake-up is lost while another waiter is woken a second time: the test wakes three, and between
  * the first and the second (where another thread could take the mutex) it wakes the second
  * again. */
-static void a_second_wake_up_loses_no_other(void **state)
+static void a_second_wake_up_loses_no_other(void)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    struct zkl_client *client = world_direct(5000);
     struct zkl_driver *d = client->driver;
     struct sleeper s[3] = {0};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         zkl_waker_init(&s[i].waker, on_woken);
         s[i].driver = d;
@@ -59,7 +58,6 @@ static void a_second_wake_up_loses_no_other(void **state)
         check_num(s[i].woken, >=, 1);
     for (int i = 0; i < 3; i++)
         zkl_waker_fini(&s[i].waker);
-    check_ok(zkl_client_free(client));
 }
 
 /* --- a handle that is opened while the client closes ------------------------------------------ */
@@ -241,16 +239,15 @@ static bool waits(struct zkl_client *client)
 
 /* Goal: no call returns 0 with an empty window. Method: between the grant and the waiter's next step the server
  * is found not to let its node be checked. */
-static void a_grant_that_can_not_be_checked_fails(void **state)
+static void a_grant_that_can_not_be_checked_fails(void)
 {
     static const char *const path = "/races/u";
-    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
-    struct zkl_client *other = fault_open(zks_connect_string(server), 5000);
-    struct zkl_mutex *mutex = fault_mutex(client, path), *rival = fault_mutex(other, path);
-    struct actor *actor = actor_new();
-    struct wire *wire = fault_wire();
+    struct zkl_client *client = world_direct(5000);
+    struct zkl_client *other = world_direct(5000);
+    struct zkl_mutex *mutex = world_mutex(client, path), *rival = world_mutex(other, path);
+    struct actor *actor = world_actor();
+    struct wire *wire = world_wire();
 
-    (void)state;
     check_ok(zkl_mutex_lock_for(rival, WAIT_MS));
     actor_begin(actor, act_lock, mutex, NULL);
     check_wait(waits(client) && fault_proved(client), WAIT_MS);
@@ -269,12 +266,6 @@ static void a_grant_that_can_not_be_checked_fails(void **state)
     check_ok(actor_do(actor, act_lock, mutex, NULL));
     check_ok(actor_do(actor, act_unlock, mutex, NULL));
     fault_check_rest(client, wire, path, WAIT_MS);
-    actor_free(actor);
-    wire_close(wire);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_mutex_free(rival));
-    check_ok(zkl_client_free(client));
-    check_ok(zkl_client_free(other));
 }
 
 /* All but READ stays. */
@@ -320,20 +311,19 @@ static size_t unchecked(struct zkl_client *client)
 
 /* Goal: neither does one of several. Method: while a multi-lock without a deadline waits for its second path, READ is taken
  * from its node at the first. */
-static void a_member_that_can_not_be_checked_fails_all(void **state)
+static void a_member_that_can_not_be_checked_fails_all(void)
 {
-    struct wire *wire = fault_wire();
-    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
-    struct zkl_client *other = fault_open(zks_connect_string(server), 5000);
-    struct zkl_mutex *a = fault_mutex(client, "/races/m/a"), *b = fault_mutex(client, "/races/m/b");
-    struct zkl_mutex *rival = fault_mutex(other, "/races/m/b");
+    struct wire *wire = world_wire();
+    struct zkl_client *client = world_direct(5000);
+    struct zkl_client *other = world_direct(5000);
+    struct zkl_mutex *a = world_mutex(client, "/races/m/a"), *b = world_mutex(client, "/races/m/b");
+    struct zkl_mutex *rival = world_mutex(other, "/races/m/b");
     struct zkl_member members[2] = {zkl_member_mutex(a), zkl_member_mutex(b)};
     struct zkl_multi *multi;
-    struct actor *waiter = actor_new();
+    struct actor *waiter = world_actor();
     char node[512];
 
-    (void)state;
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    multi = world_multi(client, members, 2);
     check_ok(zkl_mutex_lock(rival));
     actor_begin(waiter, lock_multi, NULL, multi);
     check_wait(holds_one_and_is_next_for_another(client), WAIT_MS);
@@ -342,22 +332,14 @@ static void a_member_that_can_not_be_checked_fails_all(void **state)
     check_wait(unchecked(client) == 1, WAIT_MS);
     check_ok(zkl_mutex_unlock(rival));
     check_num(actor_end(waiter, WAIT_MS), ==, ZKL_EACCES);
-    actor_free(waiter);
-    wire_close(wire);
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_mutex_free(a));
-    check_ok(zkl_mutex_free(b));
-    check_ok(zkl_mutex_free(rival));
-    check_ok(zkl_client_free(client));
-    check_ok(zkl_client_free(other));
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_grant_that_can_not_be_checked_fails),
-        cmocka_unit_test(a_member_that_can_not_be_checked_fails_all),
-        cmocka_unit_test(a_second_wake_up_loses_no_other),
+        world_test(a_grant_that_can_not_be_checked_fails),
+        world_test(a_member_that_can_not_be_checked_fails_all),
+        world_test(a_second_wake_up_loses_no_other),
         cmocka_unit_test(close_while_the_next_handle_opens_leaves_nothing),
         cmocka_unit_test(the_undertaker_closes_no_handle_on_its_way),
         cmocka_unit_test(a_second_handle_that_is_not_wanted_any_more_does_not_stay),

@@ -42,29 +42,31 @@ static void check_refused(const char *servers, const char *says)
         fail_msg("not \"%s\": %s", says, zkl_error_detail());
 }
 
+static void check_limit(struct zks_options options, const char *says)
+{
+    struct wire *wire = NULL;
+
+    begin(&options);
+    check_ok(wire_open(&wire, zks_host(), zks_port(zks, 0), 2 * WAIT_MS)); /* it sends no pings */
+    check_refused(zks_connect_string(zks), says);
+    wire_close(wire);
+}
+
 /* Goal: the sentence asks for the limit before it asks for TLS. Method: one connection is allowed, and there. Seen
  * red: "does that port want TLS, or SASL?" alone. */
 static void the_limit_of_connections_comes_first(void **state)
 {
-    struct wire *wire = NULL;
-
     (void)state;
-    begin(&(struct zks_options){.cfg_extra = "maxClientCnxns=1"});
-    check_ok(wire_open(&wire, zks_host(), zks_port(zks, 0), 2 * WAIT_MS)); /* it sends no pings */
-    check_refused(zks_connect_string(zks), "hung up: has it reached its limit of connections");
-    wire_close(wire);
+    check_limit((struct zks_options){.cfg_extra = "maxClientCnxns=1"},
+                "hung up: has it reached its limit of connections");
 }
 
 /* Goal: as for a limit for all clients together. */
 static void so_does_the_limit_for_all(void **state)
 {
-    struct wire *wire = NULL;
-
     (void)state;
-    begin(&(struct zks_options){.jvm_extra = "-Dzookeeper.maxCnxns=1"});
-    check_ok(wire_open(&wire, zks_host(), zks_port(zks, 0), 2 * WAIT_MS)); /* it sends no pings */
-    check_refused(zks_connect_string(zks), "(maxClientCnxns) or in all");
-    wire_close(wire);
+    check_limit((struct zks_options){.jvm_extra = "-Dzookeeper.maxCnxns=1"},
+                "(maxClientCnxns) or in all");
 }
 
 static void check_local(const char *servers)

@@ -19,22 +19,30 @@
 
 static const char *const path = "/replies/m";
 
-static int set_up_for(void **state, int session_ms)
+/* A test: an answer that is lost, and what is played around it. */
+struct row {
+    const char *name;
+    void (*play)(struct bench *b, const struct row *row);
+    enum proxy_op op;
+    enum proxy_then then;
+};
+
+static const struct row *running; /* of the test that runs */
+
+static int set_up(void **state)
 {
-    if (bench_set_up_with(state, path, session_ms, QUIET_MS) != 0)
+    running = *state;
+    if (bench_set_up_with(state, path,
+                          running->then == PROXY_THEN_CUT ? CUT_SESSION_MS : SESSION_MS,
+                          QUIET_MS) != 0)
         return -1;
     bench_make_path(*state);
     return 0;
 }
 
-static int set_up(void **state)
+static void run_row(void **state)
 {
-    return set_up_for(state, SESSION_MS);
-}
-
-static int set_up_for_cuts(void **state)
-{
-    return set_up_for(state, CUT_SESSION_MS);
+    running->play(*state, running);
 }
 
 static bool connected(const struct bench *b)
@@ -61,13 +69,15 @@ static int rounds(enum proxy_then then)
 
 /* --- two losses in a row: the create's answer, and one of its recovery ------------------------ */
 
-static void lose_create_and(struct bench *b, enum proxy_op op, enum proxy_then then)
+/* The recovery of a lost create loses an answer too: that of the quorum write, of the list and of exists in
+ * turn. Still there is one node, and it is granted. */
+static void lose_create_and(struct bench *b, const struct row *row)
 {
-    int n = op == PROXY_CHILDREN ? 2 : 1; /* the first list is lost with the create */
+    int n = row->op == PROXY_CHILDREN ? 2 : 1; /* the first list is lost with the create */
 
-    for (int i = 0; i < rounds(then); i++) {
+    for (int i = 0; i < rounds(row->then); i++) {
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
-        check_ok(proxy_drop_reply(b->proxy, op, n, then));
+        check_ok(proxy_drop_reply(b->proxy, row->op, n, row->then));
         check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
         check_ok(proxy_wait_dropped(b->proxy, 0));
         check_only_ours(b);
@@ -76,39 +86,11 @@ static void lose_create_and(struct bench *b, enum proxy_op op, enum proxy_then t
     }
 }
 
-/* The recovery of a lost create loses an answer too: that of the quorum write, of the list and of exists in
- * turn. Still there is one node, and it is granted. */
-static void cut_before_the_answer_to_the_barrier(void **state)
-{
-    lose_create_and(*state, PROXY_MULTI, PROXY_THEN_CUT);
-}
-
-static void silence_before_the_answer_to_the_barrier(void **state)
-{
-    lose_create_and(*state, PROXY_MULTI, PROXY_THEN_SILENT);
-}
-
-static void cut_before_the_answer_to_the_second_list(void **state)
-{
-    lose_create_and(*state, PROXY_CHILDREN, PROXY_THEN_CUT);
-}
-
-static void cut_before_the_answer_to_exists(void **state)
-{
-    lose_create_and(*state, PROXY_EXISTS, PROXY_THEN_CUT);
-}
-
-static void silence_before_the_answer_to_exists(void **state)
-{
-    lose_create_and(*state, PROXY_EXISTS, PROXY_THEN_SILENT);
-}
-
 /* The path is not there: the answer to one of its parts' creation is lost; it is made all the
  * same. */
-static void cut_before_the_answer_to_a_parents_creation(void **state)
+static void cut_before_the_answer_to_a_parents_creation(struct bench *b, const struct row *row)
 {
-    struct bench *b = *state;
-
+    (void)row;
     for (int nth = 1; nth <= 2; nth++) {
         check_ok(wire_delete_tree(b->wire, "/replies"));
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE_CONTAINER, nth, PROXY_THEN_CUT));
@@ -138,13 +120,13 @@ static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t
  * reaches the server, and a raw client makes the node in its own session. The client must not adopt
  * it, as the server removes it with that session (CURATOR-498); the client queues behind it. Modes:
  * F4. */
-static void node_of_another_session_is_not_adopted(void **state)
+static void node_of_another_session_is_not_adopted(struct bench *b, const struct row *row)
 {
-    struct bench *b = *state;
     struct actor *a = actor_new();
     struct note note = {0};
     char made[720];
 
+    (void)row;
     proxy_set_hook(b->proxy, note_path, &note);
     check_ok(proxy_refuse(b->proxy, true));
     check_ok(proxy_drop_request(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
@@ -166,11 +148,11 @@ static void node_of_another_session_is_not_adopted(void **state)
 /* --- the caller gives up in between ----------------------------------------------------------- */
 
 /* The answer is missing until the caller's deadline passes: the call ends in time. The client
- * deletes the node at most 1 s after the link is back (Curator's and Kazoo's ghosts). */
-static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
+ * deletes the node at most 1 s after the link is back (Curator's and Kazoo's ghosts). Modes: F2. */
+static void time_out_without_an_answer(struct bench *b, const struct row *row)
 {
     for (int i = 0; i < test_length(50, 5); i++) {
-        check_ok(proxy_drop_reply(b->proxy, op, 1, PROXY_THEN_SILENT));
+        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
         int64_t start_ms = net_now_ms();
         lag_begin();
         check_num(zkl_mutex_lock_for(b->mutex, 100), ==, ZKL_ETIMEDOUT);
@@ -182,17 +164,6 @@ static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
         fault_check_reconnect(b->client, links);
         check_rest(b);
     }
-}
-
-/* Modes: F2. */
-static void time_out_without_the_answer_to_create(void **state)
-{
-    time_out_without_an_answer(*state, PROXY_CREATE2);
-}
-
-static void time_out_without_the_answer_to_list(void **state)
-{
-    time_out_without_an_answer(*state, PROXY_CHILDREN);
 }
 
 /* A call that nothing but its cancel object ends, in another thread. */
@@ -212,11 +183,11 @@ static void give_up(struct bench *b, struct zkl_cancel *cancel)
     zkl_cancel_free(cancel);
 }
 
-/* The same by a cancel object, from another thread. */
-static void cancel_without_an_answer(struct bench *b, enum proxy_op op)
+/* The same by a cancel object, from another thread. Modes: F3. */
+static void cancel_without_an_answer(struct bench *b, const struct row *row)
 {
     for (int i = 0; i < test_length(50, 5); i++) {
-        check_ok(proxy_drop_reply(b->proxy, op, 1, PROXY_THEN_SILENT));
+        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
         struct zkl_cancel *cancel = begin_to_wait(b);
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
         give_up(b, cancel);
@@ -225,17 +196,6 @@ static void cancel_without_an_answer(struct bench *b, enum proxy_op op)
         fault_check_reconnect(b->client, links);
         check_rest(b);
     }
-}
-
-/* Modes: F3. */
-static void cancel_without_the_answer_to_create(void **state)
-{
-    cancel_without_an_answer(*state, PROXY_CREATE2);
-}
-
-static void cancel_without_the_answer_to_list(void **state)
-{
-    cancel_without_an_answer(*state, PROXY_CHILDREN);
 }
 
 static int cancel_when_dropped(struct zkl_mutex *unused, void *arg)
@@ -252,15 +212,14 @@ static int cancel_when_dropped(struct zkl_mutex *unused, void *arg)
  * answer as well. Then the same thread locks again: it gets a new node, and the client deletes the
  * old one. A second create that a cut link takes along would be a sign that the server does not know
  * it, and the next ones would be others: so the client knows of the cut by then. Modes: F2. */
-static void give_up_during_recovery_and_lock_again(void **state)
+static void give_up_during_recovery_and_lock_again(struct bench *b, const struct row *row)
 {
     static const enum proxy_op ops[] = {PROXY_MULTI, PROXY_CHILDREN, PROXY_EXISTS};
-    struct bench *b = *state;
 
     for (int i = 0; i < test_length(60, 6); i++) {
         enum proxy_op op = ops[i % 3];
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
-        check_ok(proxy_drop_reply(b->proxy, op, op == PROXY_CHILDREN ? 2 : 1, PROXY_THEN_SILENT));
+        check_ok(proxy_drop_reply(b->proxy, op, op == PROXY_CHILDREN ? 2 : 1, row->then));
         check_ok(zkl_cancel_new(&b->cancel));
         actor_begin(b->actor, cancel_when_dropped, NULL, b);
         int rc = zkl_mutex_lock_until(b->mutex, ZKL_NO_DEADLINE, b->cancel);
@@ -280,65 +239,10 @@ static void give_up_during_recovery_and_lock_again(void **state)
 
 /* --- the delete ------------------------------------------------------------------------------- */
 
-/* Unlock's answer is lost: unlock says "not held, not confirmed", in time. The same thread locks
- * again immediately and has a later node and a larger token; nothing of the first is left. */
-static void lose_the_delete_and_lock_again(struct bench *b, enum proxy_then then)
-{
-    for (int i = 0; i < rounds(then); i++) {
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        uint64_t token = zkl_mutex_token(b->mutex);
-        check_ok(proxy_drop_reply(b->proxy, PROXY_DELETE, 1, then));
-        lag_begin();
-        int rc = zkl_mutex_unlock(b->mutex);
-        check_num(lag_end_ms(), <, SESSION_MS);
-        check_true(is_unanswered(rc));
-        check_num(zkl_mutex_hold_count(b->mutex), ==, 0);
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_num(zkl_mutex_token(b->mutex), >, token);
-        check_ok(proxy_wait_dropped(b->proxy, 0));
-        check_only_ours(b);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-    }
-}
-
-/* Modes: F13. */
-static void cut_before_the_answer_to_delete(void **state)
-{
-    lose_the_delete_and_lock_again(*state, PROXY_THEN_CUT);
-}
-
-/* Modes: F13. */
-static void silence_before_the_answer_to_delete(void **state)
-{
-    lose_the_delete_and_lock_again(*state, PROXY_THEN_SILENT);
-}
-
-/* The delete itself is lost, not its answer: unlock is unconfirmed. The client deletes the node
- * once the link is back, before the same thread's next node is granted. Modes: F13. */
-static void lost_delete_is_sent_again(void **state)
-{
-    struct bench *b = *state;
-
-    for (int i = 0; i < test_length(100, 10); i++) {
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_drop_request(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
-        int rc = zkl_mutex_unlock(b->mutex);
-        check_true(is_unanswered(rc));
-        if (i % 2 == 0) {
-            check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-            check_only_ours(b);
-            check_ok(zkl_mutex_unlock(b->mutex));
-        }
-        check_rest(b);
-    }
-}
-
 /* The janitor's delete, of a waiter that gave up, loses its answer. */
-static void cut_before_the_answer_to_a_waiters_delete(void **state)
+static void cut_before_the_answer_to_a_waiters_delete(struct bench *b, const struct row *row)
 {
-    struct bench *b = *state;
-
+    (void)row;
     check_ok(zkl_mutex_lock(b->rival));
     for (int i = 0; i < test_length(100, 10); i++) {
         check_ok(proxy_drop_reply(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
@@ -361,11 +265,11 @@ static int server_watches(struct bench *b)
 }
 
 /* The event that would wake the waiter is lost. */
-static void lost_event_is_made_up_for(void **state)
+static void lost_event_is_made_up_for(struct bench *b, const struct row *row)
 {
-    struct bench *b = *state;
     struct actor *a = actor_new();
 
+    (void)row;
     for (int i = 0; i < test_length(100, 6); i++) {
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(a, act_lock, b->mutex, NULL);
@@ -382,12 +286,12 @@ static void lost_event_is_made_up_for(void **state)
 }
 
 /* A waiter that gave up loses the answer to the removal of its watch: neither the client nor the
- * server keeps the watch, though the watched node lives on. */
-static void lose_the_removal_of_a_watch(struct bench *b, enum proxy_then then)
+ * server keeps the watch, though the watched node lives on. Modes: F49. */
+static void lose_the_removal_of_a_watch(struct bench *b, const struct row *row)
 {
     check_ok(zkl_mutex_lock(b->rival));
-    for (int i = 0; i < rounds(then); i++) {
-        check_ok(proxy_drop_reply(b->proxy, PROXY_REMOVE_WATCHES, 1, then));
+    for (int i = 0; i < rounds(row->then); i++) {
+        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
         struct zkl_cancel *cancel = begin_to_wait(b);
         check_wait(server_watches(b) == 2, WAIT_MS); /* else there is nothing to remove */
         give_up(b, cancel);
@@ -400,30 +304,19 @@ static void lose_the_removal_of_a_watch(struct bench *b, enum proxy_then then)
     check_rest(b);
 }
 
-/* Modes: F49. */
-static void cut_before_the_answer_to_a_watchs_removal(void **state)
-{
-    lose_the_removal_of_a_watch(*state, PROXY_THEN_CUT);
-}
-
-static void silence_before_the_answer_to_a_watchs_removal(void **state)
-{
-    lose_the_removal_of_a_watch(*state, PROXY_THEN_SILENT);
-}
-
 /* --- the heartbeat ---------------------------------------------------------------------------- */
 
 /* A holder loses the answer to a heartbeat: the hold goes on, is suspect and held again, never
  * lost. */
-static void lose_a_heartbeat(struct bench *b, enum proxy_then then)
+static void lose_a_heartbeat(struct bench *b, const struct row *row)
 {
     struct told told = {0};
 
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &told));
-    for (int i = 0; i < (then == PROXY_THEN_CUT ? 3 : 2); i++) {
+    for (int i = 0; i < (row->then == PROXY_THEN_CUT ? 3 : 2); i++) {
         int held = told.held;
         check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, then));
+        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
         check_wait(told.held > held, WAIT_MS);
         check_num(zkl_mutex_window_ms(b->mutex), >, 0);
@@ -435,19 +328,6 @@ static void lose_a_heartbeat(struct bench *b, enum proxy_then then)
     }
     check_ok(zkl_mutex_set_callback(b->mutex, NULL, NULL));
 }
-
-static void cut_before_the_answer_to_a_heartbeat(void **state)
-{
-    lose_a_heartbeat(*state, PROXY_THEN_CUT);
-}
-
-static void silence_before_the_answer_to_a_heartbeat(void **state)
-{
-    lose_a_heartbeat(*state, PROXY_THEN_SILENT);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
-#define TEST_CUTS(f) cmocka_unit_test_setup_teardown(f, set_up_for_cuts, bench_tear_down)
 
 /* --- the close -------------------------------------------------------------------------------- */
 
@@ -482,11 +362,12 @@ static int close_client(struct zkl_mutex *unused, void *client)
 /* Goal: libzookeeper can lose and leak what is outstanding when it is closed just as it passes an answer on; so a close
  * that waits for one waits for the keepalive behind it, too. Method: the answer to a delete is held until the close has
  * begun, and the keepalive's comes somewhat later. */
-static void a_close_that_gets_an_answer_waits_for_the_keepalives(void **state)
+static void a_close_that_gets_an_answer_waits_for_the_keepalives(struct bench *b,
+                                                                 const struct row *row)
 {
-    struct bench *b = *state;
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
+    (void)row;
     options.posted_unlock = 1;
     check_ok(zkl_mutex_free(b->mutex));
     check_ok(zkl_mutex_new(&b->mutex, b->client, path, &options));
@@ -509,10 +390,9 @@ static void a_close_that_gets_an_answer_waits_for_the_keepalives(void **state)
 
 /* Goal: a server that is silent, maybe as it stands still for some seconds, gets the close's request before the link is
  * given up: else the locks of the client stay for a session timeout. Method: the answer to a keepalive is held. */
-static void a_silent_server_gets_the_close_at_once(void **state)
+static void a_silent_server_gets_the_close_at_once(struct bench *b, const struct row *row)
 {
-    struct bench *b = *state;
-
+    (void)row;
     check_ok(proxy_hold_reply(b->proxy, PROXY_EXISTS, 1));
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
     proxy_reset_counts(b->proxy);
@@ -524,32 +404,45 @@ static void a_silent_server_gets_the_close_at_once(void **state)
     check_ok(actor_end(b->actor, WAIT_MS));
 }
 
+#define CUT PROXY_THEN_CUT
+#define SILENT PROXY_THEN_SILENT
+#define ONE(f, op, then)                                                                           \
+    {                                                                                              \
+#f, f, op, then                                                                            \
+    }
+
+static const struct row rows[] = {
+    {"cut_before_the_answer_to_the_barrier", lose_create_and, PROXY_MULTI, CUT},
+    {"silence_before_the_answer_to_the_barrier", lose_create_and, PROXY_MULTI, SILENT},
+    {"cut_before_the_answer_to_the_second_list", lose_create_and, PROXY_CHILDREN, CUT},
+    {"cut_before_the_answer_to_exists", lose_create_and, PROXY_EXISTS, CUT},
+    {"silence_before_the_answer_to_exists", lose_create_and, PROXY_EXISTS, SILENT},
+    ONE(cut_before_the_answer_to_a_parents_creation, PROXY_CREATE_CONTAINER, CUT),
+    ONE(node_of_another_session_is_not_adopted, PROXY_CREATE2, CUT),
+    {"time_out_without_the_answer_to_create", time_out_without_an_answer, PROXY_CREATE2, SILENT},
+    {"time_out_without_the_answer_to_list", time_out_without_an_answer, PROXY_CHILDREN, SILENT},
+    {"cancel_without_the_answer_to_create", cancel_without_an_answer, PROXY_CREATE2, SILENT},
+    {"cancel_without_the_answer_to_list", cancel_without_an_answer, PROXY_CHILDREN, SILENT},
+    ONE(give_up_during_recovery_and_lock_again, PROXY_CREATE2, SILENT),
+    ONE(cut_before_the_answer_to_a_waiters_delete, PROXY_DELETE, CUT),
+    ONE(lost_event_is_made_up_for, PROXY_EVENT, SILENT),
+    {"cut_before_the_answer_to_a_watchs_removal", lose_the_removal_of_a_watch, PROXY_REMOVE_WATCHES,
+     CUT},
+    {"silence_before_the_answer_to_a_watchs_removal", lose_the_removal_of_a_watch,
+     PROXY_REMOVE_WATCHES, SILENT},
+    {"cut_before_the_answer_to_a_heartbeat", lose_a_heartbeat, PROXY_MULTI, CUT},
+    {"silence_before_the_answer_to_a_heartbeat", lose_a_heartbeat, PROXY_MULTI, SILENT},
+    ONE(a_close_that_gets_an_answer_waits_for_the_keepalives, PROXY_DELETE, CUT),
+    ONE(a_silent_server_gets_the_close_at_once, PROXY_EXISTS, CUT),
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        TEST_CUTS(cut_before_the_answer_to_the_barrier),
-        TEST(silence_before_the_answer_to_the_barrier),
-        TEST_CUTS(cut_before_the_answer_to_the_second_list),
-        TEST_CUTS(cut_before_the_answer_to_exists),
-        TEST(silence_before_the_answer_to_exists),
-        TEST_CUTS(cut_before_the_answer_to_a_parents_creation),
-        TEST_CUTS(node_of_another_session_is_not_adopted),
-        TEST(time_out_without_the_answer_to_create),
-        TEST(time_out_without_the_answer_to_list),
-        TEST(cancel_without_the_answer_to_create),
-        TEST(cancel_without_the_answer_to_list),
-        TEST(give_up_during_recovery_and_lock_again),
-        TEST_CUTS(cut_before_the_answer_to_delete),
-        TEST(silence_before_the_answer_to_delete),
-        TEST_CUTS(lost_delete_is_sent_again),
-        TEST_CUTS(cut_before_the_answer_to_a_waiters_delete),
-        TEST(lost_event_is_made_up_for),
-        TEST_CUTS(cut_before_the_answer_to_a_watchs_removal),
-        TEST(silence_before_the_answer_to_a_watchs_removal),
-        TEST_CUTS(cut_before_the_answer_to_a_heartbeat),
-        TEST(silence_before_the_answer_to_a_heartbeat),
-        TEST_CUTS(a_close_that_gets_an_answer_waits_for_the_keepalives),
-        TEST_CUTS(a_silent_server_gets_the_close_at_once),
-    };
+    struct CMUnitTest tests[ROWS];
+
+    for (size_t i = 0; i < ROWS; i++)
+        tests[i] = (struct CMUnitTest){rows[i].name, run_row, set_up, bench_tear_down,
+                                       (void *)(uintptr_t)&rows[i]};
     return fault_main(argc, argv, tests, NULL);
 }

@@ -20,20 +20,13 @@ struct user {
 
 static struct user user_at(const char *servers, const char *path)
 {
-    struct user u = {.client = fault_open(servers, SESSION_MS)};
+    struct user u = {.client = world_open(servers, SESSION_MS)};
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
     options.posted_unlock = true;
     fault_alone_from(u.client, ROW);
-    check_ok(zkl_mutex_new(&u.mutex, u.client, path, &options));
+    u.mutex = world_mutex_with(u.client, path, &options);
     return u;
-}
-
-static void user_free(struct user *u)
-{
-    check_ok(zkl_mutex_free(u->mutex));
-    check_closed(zkl_client_close(u->client, WAIT_MS));
-    zkl_client_free(u->client);
 }
 
 static int64_t sent(struct user *u, enum zkl_request_kind kind)
@@ -55,13 +48,12 @@ static void lock_and_unlock(struct user *u, int times)
 /* Goal: where nobody else comes, a busy client needs two requests for a lock and its unlock. Method: they are counted over
  * 300 locks in a row; the list goes out only where all that was sent had been answered. Nothing is left of it, the watch on
  * the path neither. */
-static void two_requests_do(void **state)
+static void two_requests_do(void)
 {
     struct user u = user_at(zks_connect_string(server), "/unlisted/two");
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire();
     const int cycles = 300;
 
-    (void)state;
     lock_and_unlock(&u, 2 * ROW + 2);
     int64_t created = sent(&u, ZKL_REQ_CREATE), listed = sent(&u, ZKL_REQ_LIST);
     int64_t deleted = sent(&u, ZKL_REQ_DELETE), watched = sent(&u, ZKL_REQ_WATCH);
@@ -72,11 +64,8 @@ static void two_requests_do(void **state)
     check_num(sent(&u, ZKL_REQ_LIST) - listed, <, cycles / 2);
     fault_check_rest(u.client, w, "/unlisted/two", WAIT_MS);
     check_num(sent(&u, ZKL_REQ_UNWATCH), ==, 0);
-    check_ok(zkl_mutex_free(u.mutex));
+    world_drop(u.mutex);
     check_wait(sent(&u, ZKL_REQ_UNWATCH) == 1 && fault_calls(u.client) == 0, WAIT_MS);
-    check_closed(zkl_client_close(u.client, WAIT_MS));
-    zkl_client_free(u.client);
-    wire_close(w);
 }
 
 /* The number at the end of a node's path. */
@@ -104,16 +93,15 @@ static void make_anew(struct wire *w, const char *path, int next, char *last, si
 /* Goal: a path that was deleted and made anew may give the very number that would have been the next one, behind another
  * contender. The client that gets this number waits. Method: the proxy holds back all that the server sends while that
  * happens and while the client asks for its node. Then the client receives it all, in the server's order. */
-static void a_path_made_anew_is_noticed(void **state)
+static void a_path_made_anew_is_noticed(void)
 {
     static const char *const path = "/unlisted/anew";
     char last[200];
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire();
 
-    (void)state;
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     struct user u = user_at(proxy_address(proxy), path);
-    struct actor *waiter = actor_new();
+    struct actor *waiter = world_actor();
     lock_and_unlock(&u, ROW + 3);
     check_ok(zkl_mutex_lock(u.mutex));
     struct wire_names names;
@@ -137,10 +125,6 @@ static void a_path_made_anew_is_noticed(void **state)
     check_ok(wire_delete(w, last, -1));
     check_ok(actor_end(waiter, WAIT_MS));
     check_ok(actor_do(waiter, act_unlock, u.mutex, NULL));
-    actor_free(waiter);
-    user_free(&u);
-    proxy_stop(proxy);
-    wire_close(w);
 }
 
 /* True if a contender waits for one that it found in a list. */
@@ -157,19 +141,18 @@ static bool waits_by_a_list(struct user *u)
 /* Goal: the same where the number would be that behind a node of this client, which was deleted with the path. Method: a
  * thread holds. The test deletes its node and makes the path anew, unheard, and another contender gets that very number
  * there. Another thread of the client gets the next one. */
-static void a_path_made_anew_behind_our_own_is_noticed(void **state)
+static void a_path_made_anew_behind_our_own_is_noticed(void)
 {
     static const char *const path = "/unlisted/row";
     char last[200], own[200];
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire();
 
-    (void)state;
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     struct user u = user_at(proxy_address(proxy), path);
     struct zkl_mutex *other;
-    struct actor *waiter = actor_new();
+    struct actor *waiter = world_actor();
     fault_alone_from(u.client, 0);
-    check_ok(zkl_mutex_new(&other, u.client, path, NULL));
+    other = world_mutex(u.client, path);
     check_ok(zkl_mutex_lock(u.mutex));
     struct wire_names names;
     check_ok(wire_children(w, path, &names));
@@ -189,13 +172,8 @@ static void a_path_made_anew_behind_our_own_is_noticed(void **state)
     check_ok(wire_delete(w, last, -1));
     check_ok(actor_end(waiter, WAIT_MS));
     check_ok(actor_do(waiter, act_unlock, other, NULL));
-    actor_free(waiter);
     check_wait(zkl_mutex_still_held(u.mutex, 0) == 0, WAIT_MS);
     check_num(zkl_mutex_unlock(u.mutex), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_free(other));
-    user_free(&u);
-    proxy_stop(proxy);
-    wire_close(w);
 }
 
 /* --- under way all together --------------------------------------------------------------------- */
@@ -244,12 +222,11 @@ static void *deleter_main(void *arg)
 
 /* Goal: a path that comes and goes all the time lets nobody in beside another. Method: one locks without a pause, another
  * one now and then, a third takes the path away whenever it is empty. That numbers granted is counted. */
-static void nobody_slips_in_as_paths_come_and_go(void **state)
+static void nobody_slips_in_as_paths_come_and_go(void)
 {
     struct rivals r = {.turnstile = turnstile_new(), .path = "/unlisted/rivals"};
     pthread_t threads[3];
 
-    (void)state;
     r.rounds = (int)test_length(100000, 2000);
     r.often = user_at(zks_connect_string(server), r.path);
     r.rarely = user_at(zks_connect_string(server), r.path);
@@ -267,18 +244,16 @@ static void nobody_slips_in_as_paths_come_and_go(void **state)
            (long)atomic_load(&r.turnstile->entries[1]), (long)atomic_load(&r.turnstile->entries[2]),
            r.deleted, (long)sent(&r.often, ZKL_REQ_LIST), (long)sent(&r.often, ZKL_REQ_CREATE));
     check_num(sent(&r.often, ZKL_REQ_LIST), <, sent(&r.often, ZKL_REQ_CREATE));
-    user_free(&r.often);
-    user_free(&r.rarely);
     turnstile_free(r.turnstile);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_requests_do),
-        cmocka_unit_test(a_path_made_anew_is_noticed),
-        cmocka_unit_test(a_path_made_anew_behind_our_own_is_noticed),
-        cmocka_unit_test(nobody_slips_in_as_paths_come_and_go),
+        world_test(two_requests_do),
+        world_test(a_path_made_anew_is_noticed),
+        world_test(a_path_made_anew_behind_our_own_is_noticed),
+        world_test(nobody_slips_in_as_paths_come_and_go),
     };
     /* Only the tests take paths away: the server would do so between any two locks. */
     const struct zks_options options = {.container_check_ms = 600000};
