@@ -930,7 +930,7 @@ static void a_deletion_lets_who_waits_queue_again(struct scene *s)
     bool has_inner = strstr(s->kind->place, "leases") != NULL;
     char held[400], node[400];
 
-    if (has_inner && s->kind->is_multi) {
+    if (has_inner && !s->kind->is_permit) { /* the next hold of a handle waits for a lost one */
         check_queues_again(s, delete_node_of);
         return;
     }
@@ -1033,6 +1033,8 @@ static void a_lease_ends_a_hold(struct scene *s)
     check_queue(s, 1);
     check_ok(give(&s->rival));
     check_is_released_once_more(s);
+    if (s->kind->is_multi)
+        return;
     hold(s, &s->me);
     check_ok(renew(&s->me, 100));
     check_queue(s, 0);
