@@ -183,6 +183,8 @@ int lock_start_release(struct party *p, zkl_done_fn fn, void *arg)
         (said)->check = zkl_##type##_check(handle, 0);                                             \
         (said)->check_explained = strstr(zkl_error_detail(), #type "_check") != NULL;              \
         (said)->state = zkl_##type##_hold_state(handle, &(said)->reason);                          \
+        (said)->state_explained = zkl_error_detail()[0] != '\0';                                   \
+        (said)->state_alone = zkl_##type##_hold_state(handle, NULL);                               \
     } while (0)
 
 void lock_ask(struct party *p)
@@ -343,6 +345,8 @@ static int as_party(struct party *p, actor_fn fn, void *arg)
     if (p->way == THREAD)
         return actor_do(p->actor, fn, arg);
     check_true(zkl_owner_use(p->owner) == NULL);
+    check_num(zkl_owner_free(p->owner), ==, ZKL_EBUSY); /* a thread would go on with freed memory */
+    check_true(strstr(zkl_error_detail(), "uses the owner") != NULL);
     int rc = fn(arg);
     check_true(zkl_owner_use(NULL) == p->owner);
     return rc;

@@ -34,7 +34,8 @@ struct answers {
     bool negative_explained;
     bool check_explained;
     int check, check_beyond, check_negative;
-    int count, state, revoked;
+    int count, state, state_alone, revoked; /* alone: asked without a place for the reason */
+    bool state_explained;
     enum zkl_reason reason;
     uint64_t token;
     int64_t window_ms;

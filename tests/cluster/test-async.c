@@ -5,14 +5,10 @@
 #include "completion.h"
 #include "refused_calls.h"
 #include "notes.h"
-#include "proxy.h"
 #include "check_error.h"
 
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MS INT64_C(1000000)
 
@@ -53,24 +49,6 @@ static int start(struct zkl_owner *owner, struct zkl_mutex *mutex, struct comple
 }
 
 /* --- acquire and unlock ---------------------------------------------------------------------- */
-
-/* Goal: free refuses an owner that a thread uses, as the thread would continue with freed memory.
- * Free accepts the owner after the thread has put it back. */
-static void an_owner_in_use_is_not_freed(void **state)
-{
-    struct scene s = scene_open("in-use");
-    struct zkl_owner *owner = new_owner();
-
-    (void)state;
-    zkl_owner_use(owner);
-    check_num(zkl_owner_free(owner), ==, ZKL_EBUSY);
-    check_true(strstr(zkl_error_detail(), "uses the owner") != NULL);
-    check_ok(zkl_mutex_lock(s.mutex));
-    check_ok(zkl_mutex_unlock(s.mutex));
-    check_true(zkl_owner_use(NULL) == owner);
-    check_ok(zkl_owner_free(owner));
-    scene_close(&s);
-}
 
 struct short_life {
     struct zkl_owner *owner;
@@ -127,34 +105,6 @@ static void an_owner_may_be_freed_in_its_callback(void **state)
     }
     check_ok(sched_setaffinity(0, sizeof before, &before));
     check_num(early, ==, EARLY_WANTED);
-    scene_close(&s);
-}
-
-/* Goal: a blocking call does not wait for a lock that an operation of the same owner is about to
- * get: no thread could unlock it. */
-static void a_call_does_not_wait_for_its_owners_operation(void **state)
-{
-    struct scene s = scene_open("self");
-    struct zkl_mutex *other = cluster_mutex(s.client, s.path);
-    struct zkl_member members[] = {zkl_member_mutex(s.mutex)};
-    struct zkl_multi *multi;
-    struct completion done = {0};
-
-    (void)state;
-    check_ok(zkl_multi_new(&multi, s.client, members, 1));
-    check_ok(async_lock(s.b, s.mutex));
-    check_ok(start(s.a, s.mutex, &done, NULL));
-    check_true(zkl_owner_use(s.a) == NULL);
-    check_num(zkl_mutex_lock_for(s.mutex, 300), ==, ZKL_EDEADLK);
-    check_num(zkl_mutex_trylock(other), ==, ZKL_EDEADLK);
-    check_num(zkl_multi_lock_for(multi, 300), ==, ZKL_EDEADLK);
-    check_true(zkl_owner_use(NULL) == s.a);
-    check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    check_ok(async_unlock(s.b, s.mutex));
-    check_ok(completion_code(&done));
-    check_ok(async_unlock(s.a, s.mutex));
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_mutex_free(other));
     scene_close(&s);
 }
 
@@ -234,26 +184,6 @@ static void deadlines_end_in_their_order(void **state)
     scene_close(&s);
 }
 
-/* Goal: the number of an operation that is over cancels no other one, though places are used again. */
-static void an_old_number_cancels_nobody(void **state)
-{
-    struct scene s = scene_open("old-number");
-    struct completion b = {0};
-    uint64_t old = 0, op = 0;
-
-    (void)state;
-    for (int i = 0; i < 40; i++) { /* more than there are places at first */
-        check_ok(async_lock(s.a, s.mutex));
-        check_ok(start(s.b, s.mutex, &b, i == 0 ? &old : &op));
-        check_ok(zkl_op_cancel(s.client, i == 0 ? 0 : old));
-        check_ok(async_unlock(s.a, s.mutex));
-        check_ok(completion_code(&b));
-        check_ok(async_unlock(s.b, s.mutex));
-        check_true(op != old);
-    }
-    scene_close(&s);
-}
-
 /* --- read-write locks, semaphores ------------------------------------------------------------ */
 
 /* Goal: the halves of a read-write lock know an owner. Readers share, the library grants a
@@ -307,7 +237,7 @@ static void wrong_requests_for_permits_are_refused(void **state)
 }
 
 /* Goal: while the operation of a multi-lock has an owner, the library refuses other acquisitions of
- * that owner. What the multi-lock has is entered again. */
+ * that owner, and the multi-lock while a member's operation has it. What the multi-lock has is entered again. */
 static void a_multi_locks_operation_has_its_owner(void **state)
 {
     struct scene s = scene_open("multi");
@@ -318,6 +248,14 @@ static void a_multi_locks_operation_has_its_owner(void **state)
 
     (void)state;
     check_ok(zkl_multi_new(&multi, s.client, &member, 1));
+    check_ok(async_lock(s.b, s.mutex));
+    check_ok(start(s.a, s.mutex, &done, NULL));
+    check_true(zkl_owner_use(s.a) == NULL);
+    check_num(zkl_multi_lock_for(multi, 300), ==, ZKL_EDEADLK);
+    check_true(zkl_owner_use(NULL) == s.a);
+    check_ok(async_unlock(s.b, s.mutex));
+    check_ok(completion_code(&done));
+    check_ok(async_unlock(s.a, s.mutex));
     check_ok(async_lock(s.b, s.mutex));
     check_ok(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_completion, &done, NULL));
     check_num(start(s.a, s.mutex, &none, NULL), ==, ZKL_EBUSY);
@@ -334,15 +272,6 @@ static void a_multi_locks_operation_has_its_owner(void **state)
 }
 
 /* --- callbacks ------------------------------------------------------------------------------- */
-
-#define LINKS 50
-
-struct chain {
-    struct zkl_owner *owner;
-    struct zkl_mutex *mutex;
-    int left, wrong;
-    struct completion done;
-};
 
 static bool is_readable(int fd)
 {
@@ -513,12 +442,9 @@ static void a_close_is_an_operation_too(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cluster_test(an_owner_in_use_is_not_freed),
         cluster_test(an_owner_may_be_freed_in_its_callback),
-        cluster_test(a_call_does_not_wait_for_its_owners_operation),
         cluster_test(a_handle_may_go_before_the_callback),
         cluster_test(deadlines_end_in_their_order),
-        cluster_test(an_old_number_cancels_nobody),
         cluster_test(an_owner_has_both_halves),
         cluster_test(wrong_requests_for_permits_are_refused),
         cluster_test(a_multi_locks_operation_has_its_owner),

@@ -3,10 +3,6 @@
  * its next cancellation point outside. */
 #include "cluster.h"
 
-#include <string.h>
-
-/* --- a cancellation that is pending already -------------------------------------------------- */
-
 struct scene {
     struct zkl_client_options options;
     struct zkl_client *client;
@@ -128,48 +124,7 @@ static void a_pending_cancellation_waits_for_the_end_of_each_call(void **state)
     check_completes(&s, "zkl_client_free", call_client_free);
 }
 
-static void *set_with_pending(void *cancel)
-{
-    pthread_cancel(pthread_self());
-    zkl_cancel_set(cancel);
-    return NULL;
-}
-
-/* Goal: a thread with a pending cancellation sets a cancel object, which still ends the waits.
- * Otherwise nothing could end them any more, as the object is set already. */
-static void setting_a_cancel_object_is_not_cut_short(void **state)
-{
-    const char *path = cluster_path("cut-set");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct cancel_wait wait = {.mutex = mutex};
-    struct actor *waiter = actor_new();
-    pthread_t thread;
-
-    (void)state;
-    check_ok(zkl_cancel_new(&wait.cancel));
-    check_ok(zkl_mutex_lock(mutex));
-    actor_begin(waiter, do_lock_cancel, &wait);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    check_ok(pthread_create(&thread, NULL, set_with_pending, wait.cancel));
-    check_ok(pthread_join(thread, NULL));
-    check_num(actor_result(waiter), ==, ZKL_ECANCELED);
-    check_ok(zkl_mutex_unlock(mutex));
-    zkl_cancel_free(wait.cancel);
-    actor_end(waiter);
-    cluster_free(client, mutex);
-}
-
-/* --- during a wait --------------------------------------------------------------------------- */
-
-struct held {
-    struct zkl_mutex *mutex;
-    int rc;
-    bool completed;
-};
-
 static const struct CMUnitTest tests[] = {
-    cluster_test(setting_a_cancel_object_is_not_cut_short),
     cluster_test(a_pending_cancellation_waits_for_the_end_of_each_call),
 };
 

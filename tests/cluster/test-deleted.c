@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that somebody else deletes or writes to: the queue stays a queue, and the holder hears of a
- * deletion. */
+/* Nodes that somebody else deletes, of which the client hears little or nothing. */
 #include "cluster.h"
 
 #include "proxy_before.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define WRITES 20
 
 /* --- the scene: a holder, a waiter, and one more behind it ------------------------------------ */
 
@@ -75,11 +72,6 @@ static const char *own_node(struct zkl_mutex *mutex)
     return cluster_at(node);
 }
 
-static bool is_there(const char *node)
-{
-    return wire_exists(raw, node, NULL) == 0;
-}
-
 /* For actors: is the token that of a node that exists, and not of this one? */
 struct granted {
     struct zkl_mutex *mutex;
@@ -110,59 +102,6 @@ static void check_granted_anew(struct scene *s)
 }
 
 /* --- a waiter's node -------------------------------------------------------------------------- */
-
-/* Goal: a waiter whose node was deleted, and then its predecessor's, holds by a new node. Method: a
- * raw client deletes both, first with the new node waited for, then in one go. */
-static void check_waiter_queues_again(const char *name, bool in_one_go)
-{
-    struct scene s = scene_begin(name, zks_connect_string(server));
-
-    check_ok(wire_delete(raw, s.waiter_node, -1));
-    if (!in_one_go)
-        check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    check_ok(wire_delete(raw, s.held_node, -1));
-    check_granted_anew(&s);
-    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
-    scene_end(&s);
-}
-
-/* Modes: F11, F12. */
-static void a_waiter_whose_node_was_deleted_queues_again(void)
-{
-    check_waiter_queues_again("anew", false);
-    for (int i = 0; i < 10; i++)
-        check_waiter_queues_again("anew-in-one-go", true);
-}
-
-/* Goal: the waiter queues at the end, behind a contender that came meanwhile. Method: a third
- * contender stands behind the deleted node. It must get the lock while the waiter still waits. */
-static void check_third_is_first(const char *name, bool in_one_go)
-{
-    struct scene s = scene_begin(name, zks_connect_string(server));
-    char node[128];
-
-    third_begin(&s);
-    check_ok(wire_delete(raw, s.waiter_node, -1));
-    if (!in_one_go)
-        check_wait(cluster_children(s.path) == 3, WAIT_MS);
-    check_ok(wire_delete(raw, s.held_node, -1));
-    check_ok(actor_result(s.third));
-    check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    cluster_child(s.path, 1, node, sizeof node);
-    check_wait(watches(node) == 1, WAIT_MS);
-    check_true(!actor_is_done(s.waiter));
-    check_ok(actor_do(s.third, do_unlock, s.mutexes[1]));
-    check_granted_anew(&s);
-    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
-    scene_end(&s);
-}
-
-static void who_came_in_between_is_granted_first(void)
-{
-    check_third_is_first("between", false);
-    for (int i = 0; i < 5; i++)
-        check_third_is_first("between-in-one-go", true);
-}
 
 /* A watch event is: xid -1, zxid, error, then type, state, and the path behind its length. The hook
  * changes the path of an event if it begins with start, so that the client does not hear of it. */
@@ -233,36 +172,6 @@ static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void)
 
 /* --- a holder's node -------------------------------------------------------------------------- */
 
-struct losses {
-    pthread_mutex_t mu;
-    int lost, others;
-    enum zkl_reason reason;
-    uint64_t token;
-};
-
-static void note_loss(const struct zkl_hold_event *event, void *arg)
-{
-    struct losses *losses = arg;
-
-    pthread_mutex_lock(&losses->mu);
-    if (event->state == ZKL_HOLD_LOST) {
-        losses->lost++;
-        losses->reason = event->reason;
-        losses->token = event->token;
-    } else {
-        losses->others++;
-    }
-    pthread_mutex_unlock(&losses->mu);
-}
-
-static int losses_count(struct losses *losses)
-{
-    pthread_mutex_lock(&losses->mu);
-    int n = losses->lost;
-    pthread_mutex_unlock(&losses->mu);
-    return n;
-}
-
 /* All that a thread can ask about a hold that is lost, and its way back. */
 static void check_lost_and_lock_again(struct zkl_mutex *mutex)
 {
@@ -279,34 +188,6 @@ static void check_lost_and_lock_again(struct zkl_mutex *mutex)
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
-}
-
-/* Goal: a callback reports the deletion of a holder's node immediately and exactly once. Method:
- * with this long session the next heartbeat is due only in seconds. Modes: F12. */
-static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void)
-{
-    const char *path = cluster_path("told");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    struct losses losses = {.mu = PTHREAD_MUTEX_INITIALIZER};
-
-    check_ok(zkl_mutex_set_callback(mutex, note_loss, &losses));
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_lock(mutex));
-    uint64_t token = zkl_mutex_token(mutex);
-    const char *node = own_node(mutex);
-    check_wait(watches(node) == 1, WAIT_MS);
-    int64_t start = net_now_ms();
-    check_ok(wire_delete(raw, node, -1));
-    check_wait(losses_count(&losses) == 1, WAIT_MS);
-    check_true(net_now_ms() - start < SESSION_MS / 4 / 2 || lag_is_slow());
-    check_num(losses.reason, ==, ZKL_REASON_NODE_DELETED);
-    check_num(losses.token, ==, token);
-    check_lost_and_lock_again(mutex);
-    world_drop(mutex);
-    world_drop(client);
-    check_num(losses_count(&losses), ==, 1);
-    check_num(losses.others, ==, 0);
 }
 
 /* Goal: without one, the holder knows after the next heartbeat, a quarter of the session timeout
@@ -332,20 +213,6 @@ static void a_holder_without_one_knows_by_the_next_heartbeat(void)
     check_lost_and_lock_again(mutex);
 }
 
-/* Goal: an unlock before that heartbeat says that the hold was lost. Modes: F15, F34b. */
-static void an_unlock_tells_of_a_deletion_that_nobody_told(void)
-{
-    const char *path = cluster_path("unlock-tells");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(wire_delete(raw, own_node(mutex), -1));
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_unlock(mutex));
-}
-
 /* Goal: of many holds of one client exactly the one is lost whose node was deleted: the heartbeat
  * that fails for one goes on for the others. */
 static void only_the_hold_is_lost_whose_node_was_deleted(void)
@@ -369,75 +236,11 @@ static void only_the_hold_is_lost_whose_node_was_deleted(void)
     }
 }
 
-/* --- data that somebody writes ---------------------------------------------------------------- */
-
-static void write_often(const char *node)
-{
-    for (int i = 0; i < WRITES; i++)
-        check_ok(wire_set(raw, node, "not yours", -1));
-}
-
-/* Goal: data that somebody writes to the nodes of holder and waiter is neither a deletion nor a
- * turn. No callback runs. The client arms the watches again, each of which fires only once. Method:
- * many writes. After them the waiter must still notice the deletion of its own node, and the
- * unlock. */
-static void written_data_changes_nothing_for_a_waiter(void)
-{
-    struct scene s = scene_begin("written", zks_connect_string(server));
-    char node[128];
-
-    write_often(s.waiter_node); /* first: the list that the others set off arms everything again */
-    check_wait(watches(s.waiter_node) == 1, WAIT_MS);
-    write_often(s.held_node);
-    check_wait(watches(s.held_node) == 1 && watches(s.waiter_node) == 1, WAIT_MS);
-    check_true(!actor_is_done(s.waiter));
-    check_true(is_there(s.waiter_node));
-    check_ok(wire_delete(raw, s.waiter_node, -1));
-    check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    cluster_child(s.path, 1, node, sizeof node);
-    check_true(strcmp(node, s.waiter_node) != 0);
-    check_ok(zkl_mutex_unlock(s.held));
-    check_granted_anew(&s);
-    scene_end(&s);
-}
-
-/* Goal: the same for a holder with a callback. */
-static void written_data_changes_nothing_for_a_holder(void)
-{
-    const char *path = cluster_path("written-held");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    struct losses losses = {.mu = PTHREAD_MUTEX_INITIALIZER};
-
-    check_ok(zkl_mutex_set_callback(mutex, note_loss, &losses));
-    check_ok(zkl_mutex_lock(mutex));
-    const char *node = own_node(mutex);
-    check_wait(watches(node) == 1, WAIT_MS);
-    write_often(node);
-    check_wait(watches(node) == 1, WAIT_MS);
-    check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
-    check_num(losses_count(&losses), ==, 0);
-    check_ok(wire_delete(raw, node, -1));
-    check_wait(losses_count(&losses) == 1, SESSION_MS / 4 / 2);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_unlock(mutex));
-    world_drop(mutex);
-    world_drop(client);
-    check_num(losses.others, ==, 0);
-}
-
 static const struct CMUnitTest tests[] = {
-    world_test(a_waiter_whose_node_was_deleted_queues_again),
-    world_test(who_came_in_between_is_granted_first),
     world_test(an_unlinked_waiter_queues_again),
     world_test(a_waiter_that_hears_only_of_its_predecessor_queues_again),
-    world_test(a_holder_with_a_callback_hears_of_the_deletion_at_once),
     world_test(a_holder_without_one_knows_by_the_next_heartbeat),
-    world_test(an_unlock_tells_of_a_deletion_that_nobody_told),
     world_test(only_the_hold_is_lost_whose_node_was_deleted),
-    world_test(written_data_changes_nothing_for_a_waiter),
-    world_test(written_data_changes_nothing_for_a_holder),
 };
 
 int main(int argc, char **argv)

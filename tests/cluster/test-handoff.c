@@ -5,10 +5,6 @@
 
 #include "completion.h"
 #include "notes.h"
-#include "nodes.h"
-#include "proxy.h"
-
-#include <stdio.h>
 
 #define MANY 1000000
 #define THREADS 5
@@ -95,27 +91,6 @@ static void threads_take_turns_on_one_node(void **state)
     }
     check_wait(cluster_children(path) <= 0, WAIT_MS);
     cluster_free(client, mutex);
-}
-
-/* Goal: a try finds the lock busy without asking the server while another thread of the handle has it. */
-static void a_try_is_busy_without_a_request(void **state)
-{
-    const char *path = cluster_path("try");
-    struct zkl_client_options options = cluster_options();
-    struct actor *actor = actor_new();
-
-    (void)state;
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    check_ok(actor_do(actor, do_trylock, mutex));
-    proxy_reset_counts(proxy);
-    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
-    check_num(proxy_counts(proxy, PROXY_CHILDREN2) + proxy_counts(proxy, PROXY_CHILDREN), ==, 0);
-    check_ok(actor_do(actor, do_unlock, mutex));
-    actor_end(actor);
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* Goal: owners that are no threads take turns with threads. Method: an owner waits behind a thread, and a
@@ -434,40 +409,10 @@ static void a_revoked_hold_is_not_handed_on(void **state)
     cluster_free(client, mutex);
 }
 
-static int lock_only(void *mutex)
-{
-    return zkl_mutex_lock(mutex);
-}
-
-/* Goal: a thread that ends while it has the lock hands nothing on. The waiter queues
- * immediately. */
-static void a_thread_that_ends_hands_nothing_on(void **state)
-{
-    const char *path = cluster_path("exits");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *holder = actor_new(), *actors[1];
-    struct take takes[1] = {take_of(mutex)};
-
-    (void)state;
-    check_ok(actor_do(holder, lock_only, mutex));
-    zkl_driver_lock(client->driver);
-    uint64_t token = (uint64_t)mutex->local_queue.holder->machine.czxid;
-    zkl_driver_unlock(client->driver);
-    line_up(actors, takes, mutex, 1);
-    actor_end(holder);
-    check_ok(actor_result(actors[0]));
-    check_num(takes[0].grant.token, >, token);
-    check_ok(actor_do(actors[0], do_unlock, mutex));
-    actor_end(actors[0]);
-    cluster_free(client, mutex);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cluster_test(threads_take_turns_on_one_node),
-        cluster_test(a_try_is_busy_without_a_request),
         cluster_test(owners_take_turns_with_threads),
         cluster_test(others_get_their_turn),
         cluster_test(it_is_handed_on_so_often_while_others_wait),
@@ -476,7 +421,6 @@ int main(int argc, char **argv)
         cluster_test(an_expiry_keeps_the_order_of_who_waits),
         cluster_test(a_leased_hold_is_not_handed_on),
         cluster_test(a_revoked_hold_is_not_handed_on),
-        cluster_test(a_thread_that_ends_hands_nothing_on),
     };
     return CLUSTER_MAIN(argc, argv, "handoff", tests);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each call on a mutex does and says: re-entry, trylock, deadlines, grants, owners. */
+/* What a mutex does beside what all locks do: its deadline, its try behind a sync, its nodes. */
 #include "cluster.h"
 
 #include "nodes.h"
@@ -35,8 +35,6 @@ static void bench_close(struct bench *b)
     actor_end(b->actor);
     cluster_free(b->client, b->mutex);
 }
-
-/* --- re-entry -------------------------------------------------------------------------------- */
 
 /* --- results --------------------------------------------------------------------------------- */
 
@@ -206,8 +204,6 @@ static void a_nodes_name_has_a_guid_of_its_own(void **state)
     regfree(&name);
     bench_close(&b);
 }
-
-/* --- owners ---------------------------------------------------------------------------------- */
 
 /* --- any order ------------------------------------------------------------------------------- */
 

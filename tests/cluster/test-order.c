@@ -1,95 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue: first come, first served, among threads, clients, and others' nodes; and tokens. */
+/* The queue among others' nodes; and tokens. */
 #include "cluster.h"
 
 #include <stdio.h>
-#include <string.h>
-
-/* --- first come, first served ---------------------------------------------------------------- */
-
-#define CONTENDERS 8
-
-struct line {
-    pthread_mutex_t mu;
-    int order[CONTENDERS];
-    uint64_t tokens[CONTENDERS];
-    size_t count;
-};
-
-struct contender {
-    struct line *line;
-    struct zkl_mutex *mutex;
-    struct actor *actor;
-    int number;
-};
-
-static int pass_through(void *arg)
-{
-    struct contender *c = arg;
-    int rc = zkl_mutex_lock(c->mutex);
-
-    if (rc != 0)
-        return rc;
-    pthread_mutex_lock(&c->line->mu);
-    c->line->order[c->line->count] = c->number;
-    c->line->tokens[c->line->count++] = zkl_mutex_token(c->mutex);
-    pthread_mutex_unlock(&c->line->mu);
-    return zkl_mutex_unlock(c->mutex);
-}
-
-/* Goal: threads of two clients get the lock in the order in which they asked, with growing tokens.
- * Method: each asks when the one before it has its node. Then the holder releases. Modes: F33. */
-static void threads_of_two_clients_are_served_in_order(void)
-{
-    const char *path = cluster_path("fifo");
-    struct line line = {.mu = PTHREAD_MUTEX_INITIALIZER};
-    struct zkl_client *clients[2] = {world_client(), world_client()};
-    struct zkl_mutex *mutexes[2] = {world_mutex(clients[0], path), world_mutex(clients[1], path)};
-    struct contender contenders[CONTENDERS];
-
-    check_ok(zkl_mutex_lock(mutexes[0]));
-    uint64_t token = zkl_mutex_token(mutexes[0]);
-    for (int i = 0; i < CONTENDERS; i++) {
-        contenders[i] = (struct contender){&line, mutexes[i / 2 % 2], world_actor(), i};
-        actor_begin(contenders[i].actor, pass_through, &contenders[i]);
-        check_wait(cluster_children(path) == i + 2, WAIT_MS);
-    }
-    check_ok(zkl_mutex_unlock(mutexes[0]));
-    for (int i = 0; i < CONTENDERS; i++)
-        check_ok(actor_result(contenders[i].actor));
-    for (int i = 0; i < CONTENDERS; i++) {
-        check_num(line.order[i], ==, i);
-        check_num(line.tokens[i], >, token);
-        token = line.tokens[i];
-    }
-    check_num(cluster_children(path), ==, 0);
-}
-
-/* Goal: a waiter gives up in the middle of the queue. The waiter behind it does not get the lock
- * before it is at the head. Modes: F18, F34. */
-static void a_wait_that_ends_early_does_not_pass_the_lock_on(void)
-{
-    const char *path = cluster_path("gap");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    struct actor *early = world_actor(), *late = world_actor();
-    struct take take = take_of(mutex);
-
-    take.wait.cancel = world_cancel();
-    check_ok(zkl_mutex_lock(mutex));
-    actor_begin(early, do_acquire, &take);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    actor_begin(late, do_lock, mutex);
-    check_wait(cluster_children(path) == 3, WAIT_MS);
-    zkl_cancel_set(take.wait.cancel);
-    check_num(actor_result(early), ==, ZKL_ECANCELED);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    net_nap_ms(100); /* would do for a wrong grant */
-    check_true(!actor_is_done(late));
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(actor_result(late));
-    check_ok(actor_do(late, do_unlock, mutex));
-}
 
 /* --- tokens ---------------------------------------------------------------------------------- */
 
@@ -248,8 +161,6 @@ static void a_contender_whose_session_ends_makes_room(void)
 }
 
 static const struct CMUnitTest tests[] = {
-    world_test(threads_of_two_clients_are_served_in_order),
-    world_test(a_wait_that_ends_early_does_not_pass_the_lock_on),
     world_test(tokens_grow_even_when_the_path_is_made_again),
     world_test(peers_contenders_are_waited_for),
     world_test(children_that_are_no_contenders_do_not_matter),
