@@ -148,7 +148,7 @@ void cycle(struct zkl_mutex *mutex, int n)
     }
 }
 
-void check_try_gets(struct zkl_mutex *mutex, const char *path)
+void check_try_gets(struct zkl_mutex *mutex)
 {
     enum {
         WAITS_MS = 200,
@@ -159,10 +159,8 @@ void check_try_gets(struct zkl_mutex *mutex, const char *path)
     lag_begin();
     int rc = zkl_mutex_trylock(mutex);
     int64_t passed_ms = net_now_ms() - start_ms, counted_ms = lag_end_ms();
-    if (rc == ZKL_EBUSY && passed_ms >= WAITS_MS && counted_ms < ALONE_MS) {
-        check_wait(cluster_children(path) == 0, WAIT_MS);
-        rc = zkl_mutex_trylock(mutex);
-    }
+    if (rc == ZKL_EBUSY && passed_ms >= WAITS_MS && counted_ms < ALONE_MS) /* too busy to ask all */
+        check_wait((rc = zkl_mutex_trylock(mutex)) != ZKL_EBUSY, WAIT_MS);
     if (rc != 0)
         fail_msg("the try: %d, %lld ms, counted as %lld ms", rc, (long long)passed_ms,
                  (long long)counted_ms);

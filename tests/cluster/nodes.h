@@ -35,9 +35,9 @@ struct zkl_client *world_client_through(struct proxy **proxy, int session_ms);
 int64_t requests(struct proxy *proxy);
 /* Lock and unlock n times. */
 void cycle(struct zkl_mutex *mutex, int n);
-/* A try for a lock whose nodes nobody is in must get it. A busy machine may need more than the 200 ms for which the
- * try waits until they are deleted: then it gets the lock once they are. */
-void check_try_gets(struct zkl_mutex *mutex, const char *path);
+/* A try for a lock whose nodes nobody is in must get it. A busy machine may need more than its 200 ms to ask for all of
+ * them: then another one gets it. */
+void check_try_gets(struct zkl_mutex *mutex);
 /* From now on exists on a path with this part in it is answered by NOAUTH, as by a server that exists_takes_read(),
  * where READ is denied. part: stays valid as long as the proxy. */
 void deny_exists(struct proxy *proxy, const char *part);

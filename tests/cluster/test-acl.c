@@ -367,6 +367,7 @@ static void a_watch_without_the_right_to_read(void)
     check_num(flw_watch_count(zks_host(), zks_port(server, 0), node), ==, 0);
     int told = wire_wait_event(w, 0, NULL, 0);
     check_true(told == WIRE_IO || (!takes_read && told == WIRE_DELETED));
+    wire_close(w);
 }
 
 /* --- a client that keeps its nodes to itself -------------------------------------------------- */
