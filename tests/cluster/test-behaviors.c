@@ -1071,8 +1071,10 @@ static void a_short_cut_costs_no_place(struct scene *s)
     queue(s, &s->me, 2);
     nth_node(s, 1, node, sizeof node);
     queue(s, &s->late, 3);
+    check_ok(proxy_refuse(s->proxy, true));
     proxy_cut(s->proxy);
     check_wait(zkl_client_get_state(s->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_ok(proxy_refuse(s->proxy, false));
     check_wait(zkl_client_get_state(s->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     nth_node(s, 1, after, sizeof after);
     check_text(after, node);
