@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh                    what a change is tried with before it is committed: the suite "quick", in three minutes
-# run.sh all                install what is missing, then what finds most in some twenty minutes: quick, both compilers, house,
+# run.sh all                install what is missing, then what finds most in 16 minutes: quick, both compilers, house,
 #                           sim, explore and together without its slow tests. What quick has run is not run again
 # run.sh ci                 with the slow tests, models, fuzz, planted, package, soak, bench, chaos, demo, the short form
 #                           of distros, and under two sanitizers and valgrind: with sanitizers only unit, sim (that of

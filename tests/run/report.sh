@@ -45,7 +45,7 @@ tell_left_out() # behind the suite quick
     cat <<'END'
 
 Left out: most of the tests with real servers, the pages' programs, larger bounds and another compiler, which
-`sh tests/run.sh all` runs in some twenty minutes; sanitizers and valgrind, models, planted bugs, what the tarball installs, chaos
+`sh tests/run.sh all` runs in 16 minutes; sanitizers and valgrind, models, planted bugs, what the tarball installs, chaos
 and the tests that are slow, which `sh tests/run.sh ci` adds. `sh tests/run.sh --help` has the name of each suite.
 END
 }
