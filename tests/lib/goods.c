@@ -72,6 +72,18 @@ void goods_free(struct goods *g)
 
 #define AT(pointer) (int64_t)(intptr_t)(pointer)
 
+/* What a call before it stored is gone; a histogram is asked for what was stored. */
+static void clear_answers(struct goods *g, const struct call *call)
+{
+    memset(&g->made, 0, sizeof g->made);
+    g->standing = (struct zkl_standing)ZKL_STANDING_INIT;
+    for (int i = 0; i < GOODS_MEMBERS; i++)
+        g->grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
+    g->client_metrics = (struct zkl_client_metrics)ZKL_CLIENT_METRICS_INIT;
+    if (!call_has(call, "histogram"))
+        g->lock_metrics = (struct zkl_lock_metrics)ZKL_LOCK_METRICS_INIT;
+}
+
 int64_t goods_call(struct goods *g, const struct call *call, unsigned nulls)
 {
     static const char nobody[] = "/nobody/_c_00000000-0000-4000-8000-000000000000-lock-0000000001";
@@ -133,22 +145,13 @@ int64_t goods_call(struct goods *g, const struct call *call, unsigned nulls)
         [ARG_COUNT_ROOM] = call_is_of(call, ARG_MULTI) ? 2 : 1, /* of guards; of members */
         [ARG_MAX] = 1,
         [ARG_OP] = (int64_t)g->asked_op,
-
         [ARG_BUCKET] = 1,
         [ARG_PERCENT] = 50,
     };
     int64_t args[sizeof call->args / sizeof call->args[0]] = {0};
 
     of_mutex.metrics = of_lock.metrics = 1;
-
-    memset(&g->made, 0, sizeof g->made);
-    g->standing = (struct zkl_standing)ZKL_STANDING_INIT;
-    for (int i = 0; i < GOODS_MEMBERS; i++)
-        g->grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
-
-    g->client_metrics = (struct zkl_client_metrics)ZKL_CLIENT_METRICS_INIT;
-    if (!call_has(call, "histogram"))
-        g->lock_metrics = (struct zkl_lock_metrics)ZKL_LOCK_METRICS_INIT;
+    clear_answers(g, call);
     for (int i = 0; i < call->count; i++)
         args[i] = nulls >> i & 1 ? 0 : values[call->args[i]];
     return call->make(args);
