@@ -2,7 +2,7 @@
 # run.sh                    what a change is tried with before it is committed: the suite "quick", in three minutes
 # run.sh all                install what is missing, then what finds most in 16 minutes: quick, both compilers, house,
 #                           sim, explore and together without its slow tests. What quick has run is not run again
-# run.sh ci                 with the slow tests, models, fuzz, planted, package, soak, bench, chaos, demo, the short form
+# run.sh ci                 that with the slow tests, models, fuzz, planted, package, soak, bench, chaos, demo, the short form
 #                           of distros, and under two sanitizers and valgrind: with sanitizers only unit, sim (that of
 #                           threads: without sim) and cluster without its slow tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
@@ -22,7 +22,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# Name, budget in seconds on two cores, what it does. The order is that of a run of everything.
+# Name, budget in seconds on two cores, what it does. The order is that in which all and ci run theirs.
 suites='
 quick         180  what finds most per second: unit, the rules that are read off in a moment, short forms of sim and explore, the basic cluster programs, an ensemble that fails, each command and each example once
 compilers     150  gcc and clang build everything, each warning an error
@@ -32,7 +32,7 @@ sim           120  20,000 random schedules of several processes on an ensemble i
 explore        90  every schedule of two or three clients within small bounds, each state once; --full: larger ones
 models        480  the rule that proves a session, against what servers do with sessions: every state within named bounds
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
-planted       120  the planted bugs still apply and build (in a run of everything, one in four is built), and what the simulation sees of them at once
+planted       120  the planted bugs still apply and build (in CI, one in four is built), and what the simulation sees of them at once
 docs           60  the commands and programs of README, docs and man pages run or compile
 package       180  the tarball builds, its unit tests pass, and programs build with what it installs; those of other headers, and of the previous release, run
 together      900  docs, lib, cluster, tool, fault, window, curator, interop and examples in one go: most of it waits

@@ -27,7 +27,7 @@ not as expected, or if a search was not exhaustive. As many run at once as there
 # With the library's rule each holds, whatever is done in whatever order, for any length of time, within bounds that
 # are printed. With an earlier or a simpler rule, or without one of its assumptions, each breaks.
 # `sh tests/run.sh models --trace old-rule` shows how, step by step, the shortest way there is. `--list` has a
-# sentence for each. A run of everything takes half the scale (`--short`).
+# sentence for each. CI takes half the scale (`--short`).
 import argparse
 import concurrent.futures
 import os
