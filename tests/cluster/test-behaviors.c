@@ -597,17 +597,18 @@ static void a_number_cancels_its_operation(struct scene *s)
     check_ok(give(&s->rival));
 }
 
-static struct zkl_cancel *for_handler;
-static volatile sig_atomic_t handled, errno_kept;
+static struct zkl_cancel *_Atomic for_handler;
+static atomic_int handled, errno_kept;
 
 static void set_in_handler(int sig)
 {
     int interrupted = errno;
+    struct zkl_cancel *cancel = for_handler;
 
     (void)sig;
     errno = ENOTTY;
-    zkl_cancel_set(for_handler);
-    errno_kept = errno == ENOTTY && (!for_handler || zkl_cancel_is_set(for_handler));
+    zkl_cancel_set(cancel);
+    errno_kept = errno == ENOTTY && (!cancel || zkl_cancel_is_set(cancel));
     errno = interrupted;
     handled++;
 }
