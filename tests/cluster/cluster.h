@@ -27,15 +27,13 @@ extern struct wire *raw;                  /* a session of the test's own, made a
 extern void (*cluster_before_stop)(void);
 
 /* For main: skip without java, else run the tests (those that a wildcard names) on a new server. */
-int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
-#define CLUSTER_MAIN(argc, argv, name, tests)                                                      \
-    cluster_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
+int cluster_main(int argc, char **argv);
 /* A test with a raw connection. */
-#define cluster_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, cluster_raw_close)
+#define CLUSTER_TEST(name) TEST_IN(name, cluster_raw_open, cluster_raw_close)
 int cluster_raw_open(void **state);
 int cluster_raw_close(void **state);
-/* The same of f(void), in a world of its own. */
-#define world_test(f) WORLD_TEST(f, cluster_raw_open, cluster_world_end)
+/* The same, in a world of its own. */
+#define WORLD_TEST(name) WORLD_TEST_IN(name, cluster_raw_open, cluster_world_end)
 int cluster_world_end(void **state);
 
 /* ZKL_TEST_CHROOT=/a/b: every client of cluster_options() lives below that node, which is there.

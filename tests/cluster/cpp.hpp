@@ -56,11 +56,10 @@ template <auto test> void catch_failure(void **state)
     _fail(at.file, at.line);
 }
 
-template <auto test> CMUnitTest cpp_test_of(const char *name)
-{
-    return {name, catch_failure<test>, cluster_raw_open, cluster_raw_close, nullptr};
-}
-#define cpp_test(f) cpp_test_of<f>(#f)
+#define CPP_TEST(name)                                                                             \
+    static void name(void **);                                                                     \
+    TEST_OF(name, catch_failure<name>, cluster_raw_open, cluster_raw_close, nullptr)               \
+    static void name(void **)
 
 template <class T>
 inline constexpr bool is_handle =

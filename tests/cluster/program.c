@@ -76,9 +76,9 @@ int cluster_raw_close(void **state)
     return 0;
 }
 
-int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
+int cluster_main(int argc, char **argv)
 {
-    return run_on_servers(argc, argv, name, tests, n, start_server, stop_server);
+    return run_on_servers(argc, argv, start_server, stop_server);
 }
 
 static char *next_text(void)

@@ -66,7 +66,7 @@ static bool is_at_rest(struct zkl_client *client)
 /* --- a right that is missing ------------------------------------------------------------------ */
 
 /* Goal: no CREATE on the path: every call says so, and leaves nothing. Modes: F57. */
-static void without_create_on_the_path(void)
+WORLD_TEST(without_create_on_the_path)
 {
     const char *path = make_path(cluster_path("no-create"), CREATE);
     struct zkl_client *client = world_client();
@@ -77,7 +77,7 @@ static void without_create_on_the_path(void)
 
 /* Goal: the client would have to make the path, and the path's parent denies that. The same two
  * steps below. */
-static void without_create_on_a_parent(void)
+WORLD_TEST(without_create_on_a_parent)
 {
     const char *parent = make_path(cluster_path("no-create-above"), CREATE);
     struct zkl_client *client = world_client();
@@ -92,7 +92,7 @@ static void without_create_on_a_parent(void)
 
 /* Goal: no READ on the path: the queue can't be seen, so nothing is granted, and the node that was
  * made on the way is taken back. Modes: F57. */
-static void without_read_on_the_path(void)
+WORLD_TEST(without_read_on_the_path)
 {
     const char *path = make_path(cluster_path("no-read"), READ);
     struct zkl_client *client = world_client();
@@ -103,7 +103,7 @@ static void without_read_on_the_path(void)
 
 /* Goal: no READ on the predecessor's node: it can't be watched, so the wait ends, and so does its
  * node. Modes: F57. */
-static void without_read_on_the_predecessor(void)
+WORLD_TEST(without_read_on_the_predecessor)
 {
     const char *path = make_path(cluster_path("no-read-before"), 0);
     struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
@@ -130,7 +130,7 @@ static void without_read_on_the_predecessor(void)
  * or with the grant.
  * Method: an older server answers exists without that right. There the wait lasts as long as the
  * predecessor's node. */
-static void a_waiter_that_may_not_read_any_more(void)
+WORLD_TEST(a_waiter_that_may_not_read_any_more)
 {
     const struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
     const bool takes_read = exists_takes_read();
@@ -167,7 +167,7 @@ static int do_take_permit(void *semaphore)
 /* Goal: the waiter has the right back before its client looks: the client sees by the node's
  * version that something changed in between. Method: the test denies READ of a semaphore's leases
  * for the moment in which the only permit is released. */
-static void a_waiter_that_might_not_read_for_a_moment(void)
+WORLD_TEST(a_waiter_that_might_not_read_for_a_moment)
 {
     const struct wire_acl hidden[2] = {
         {WIRE_PERM_ALL, "auth", ""},
@@ -201,7 +201,7 @@ static void a_waiter_that_might_not_read_for_a_moment(void)
 
 /* Goal: without DELETE, unlock releases the hold, and says that the node stays and until when. The
  * end of the session removes the node. Modes: F57. */
-static void without_delete_unlock_says_what_stays(void)
+WORLD_TEST(without_delete_unlock_says_what_stays)
 {
     const char *path = make_path(cluster_path("no-delete"), DELETE);
     struct zkl_client *client = world_client();
@@ -223,7 +223,7 @@ static void without_delete_unlock_says_what_stays(void)
 
 /* Goal: no DELETE, and a wait that times out: it ends in time, its node stays as long as its
  * client, and others go on once that is closed. Modes: F57. */
-static void without_delete_a_wait_times_out(void)
+WORLD_TEST(without_delete_a_wait_times_out)
 {
     const char *path = make_path(cluster_path("no-delete-wait"), DELETE);
     struct zkl_client *holder = world_client(), *client = world_client();
@@ -271,7 +271,7 @@ static bool is_proved(struct zkl_client *client)
  * Method: one client holds three locks with callbacks. The test gives the nodes of the first two to
  * a stranger alone, for longer than a session timeout, and then gives the first node back.
  * Modes: F57. */
-static void a_held_node_that_its_client_may_not_read(void)
+WORLD_TEST(a_held_node_that_its_client_may_not_read)
 {
     static struct notes notes[3] = {NOTES_INIT, NOTES_INIT, NOTES_INIT};
     const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
@@ -319,7 +319,7 @@ static void a_held_node_that_its_client_may_not_read(void)
 
 /* Goal: where the only hold's node is denied nothing is proved any more, and unlock still deletes it. Method: its
  * ACL is given to a stranger, until the session's own window is over. Modes: F57. */
-static void the_only_held_node_may_not_be_read(void)
+WORLD_TEST(the_only_held_node_may_not_be_read)
 {
     static struct notes notes = NOTES_INIT;
     const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
@@ -348,7 +348,7 @@ static void the_only_held_node_may_not_be_read(void)
  * from 3.8.4 and 3.9.2 on; an older server only if its distribution took the patch, as Debian 12
  * did). From the same versions on exists needs the right, once the server finds the node.
  * Method: raw requests. The server would send the event before its answer that there is no node. */
-static void a_watch_without_the_right_to_read(void)
+WORLD_TEST(a_watch_without_the_right_to_read)
 {
     const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
     const bool takes_read = exists_takes_read();
@@ -374,7 +374,7 @@ static void a_watch_without_the_right_to_read(void)
 
 /* Goal: with ZKL_ACL_CREATOR the nodes and the parents that the library makes belong to the
  * credential alone. */
-static void creator_only_is_what_every_node_gets(void)
+WORLD_TEST(creator_only_is_what_every_node_gets)
 {
     const char *parent = cluster_path("creator");
     struct zkl_client *client = creator_client(CREDENTIAL);
@@ -395,7 +395,7 @@ static void creator_only_is_what_every_node_gets(void)
 
 /* Goal: a client with the credential contends. A client without it, or with another one, hears
  * which right is denied. */
-static void others_are_told_what_is_denied(void)
+WORLD_TEST(others_are_told_what_is_denied)
 {
     const char *path = cluster_path("creator-others");
     struct zkl_client *client = creator_client(CREDENTIAL), *same = creator_client(CREDENTIAL);
@@ -423,7 +423,7 @@ static void others_are_told_what_is_denied(void)
 
 /* Goal: with a scheme that the server does not know each call says ZKL_EAUTH immediately, also a
  * call that came before the refusal. Close and free work. */
-static void a_refused_credential_ends_every_call(void)
+WORLD_TEST(a_refused_credential_ends_every_call)
 {
     struct zkl_client_options options = cluster_options();
     const char *path = cluster_path("refused");
@@ -444,26 +444,4 @@ static void a_refused_credential_ends_every_call(void)
         check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
     }
     check_num(cluster_children(path), ==, 0);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(without_create_on_the_path),
-    world_test(without_create_on_a_parent),
-    world_test(without_read_on_the_path),
-    world_test(without_read_on_the_predecessor),
-    world_test(a_waiter_that_may_not_read_any_more),
-    world_test(a_waiter_that_might_not_read_for_a_moment),
-    world_test(without_delete_unlock_says_what_stays),
-    world_test(without_delete_a_wait_times_out),
-    world_test(a_held_node_that_its_client_may_not_read),
-    world_test(the_only_held_node_may_not_be_read),
-    world_test(a_watch_without_the_right_to_read),
-    world_test(creator_only_is_what_every_node_gets),
-    world_test(others_are_told_what_is_denied),
-    world_test(a_refused_credential_ends_every_call),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "acl", tests);
 }

@@ -13,11 +13,10 @@
 #include <stdio.h>
 
 /* Goal: the version is that of the headers, as text and as a number. */
-static void the_version_is_that_of_the_headers(void **state)
+CLUSTER_TEST(the_version_is_that_of_the_headers)
 {
     int number = 0;
 
-    (void)state;
     check_text(zkl_version(&number), ZKL_VERSION);
     check_num(number, ==, ZKL_VERSION_NUMBER);
     check_num(zkl_histogram_bound_ns(0), ==, 500);
@@ -27,7 +26,7 @@ static void the_version_is_that_of_the_headers(void **state)
 
 /* Goal: a struct that was not filled with its _INIT is refused, as is a flag that does not exist, and a field
  * that this library does not know unless it is 0 (tests/package/sizes.py has the rest). */
-static void structs_without_their_size_are_refused(void **state)
+CLUSTER_TEST(structs_without_their_size_are_refused)
 {
     struct {
         struct zkl_client_options known;
@@ -37,7 +36,6 @@ static void structs_without_their_size_are_refused(void **state)
     struct zkl_client *client = NULL, *good = cluster_client();
     struct take take = take_of(cluster_mutex(good, cluster_path("size")));
 
-    (void)state;
     options.size = 0;
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "ZKL_CLIENT_OPTIONS_INIT");
     options.size = SIZE_MAX;
@@ -64,7 +62,7 @@ static void structs_without_their_size_are_refused(void **state)
 
 /* Goal: structs of a later header, which have a field more, are taken as long as that is 0, and what is written has 0
  * there. */
-static void structs_of_a_later_header_are_taken(void **state)
+CLUSTER_TEST(structs_of_a_later_header_are_taken)
 {
     struct {
         struct zkl_client_options known;
@@ -80,7 +78,6 @@ static void structs_of_a_later_header_are_taken(void **state)
     } grant = {ZKL_GRANT_INIT, 7};
     struct zkl_client *client;
 
-    (void)state;
     options.known.size = sizeof options;
     wait.known.size = sizeof wait;
     grant.known.size = sizeof grant;
@@ -100,9 +97,8 @@ static void structs_of_a_later_header_are_taken(void **state)
 
 /* Goal: each code has a sentence of its own, and the two questions about codes are answered as the
  * header says. */
-static void each_code_has_its_sentence(void **state)
+CLUSTER_TEST(each_code_has_its_sentence)
 {
-    (void)state;
     for (int a = 0; a >= ZKL_EFULL; a--) {
         check_num(strlen(zkl_strerror(a)), >=, 7);
         check_true(strcmp(zkl_strerror(a), zkl_strerror(1)) != 0);
@@ -118,9 +114,8 @@ static void each_code_has_its_sentence(void **state)
 }
 
 /* Goal: a code's name is what the header calls it, and nothing else has a name. */
-static void each_code_has_its_name(void **state)
+CLUSTER_TEST(each_code_has_its_name)
 {
-    (void)state;
 #define NAME(code) [-(code)] = #code
     static const char *const names[] = {
         NAME(ZKL_OK),           NAME(ZKL_EINVAL),         NAME(ZKL_EBADPATH),
@@ -152,30 +147,14 @@ static int fail_here(void *unused)
 
 /* Goal: the detail belongs to its thread. It is empty in a thread that had no failure, and another
  * thread's failure does not change it. */
-static void the_detail_is_the_threads_own(void **state)
+CLUSTER_TEST(the_detail_is_the_threads_own)
 {
     struct actor *actor = actor_new();
     char mine[256];
 
-    (void)state;
     check_fails(zkl_mutex_lock(NULL), ZKL_EINVAL, "zkl_mutex_acquire");
     snprintf(mine, sizeof mine, "%s", zkl_error_detail());
     check_num(actor_do(actor, fail_here, NULL), ==, ZKL_EINVAL);
     check_text(zkl_error_detail(), mine);
     actor_end(actor);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(the_version_is_that_of_the_headers),
-
-    cluster_test(structs_without_their_size_are_refused),
-    cluster_test(structs_of_a_later_header_are_taken),
-    cluster_test(each_code_has_its_sentence),
-    cluster_test(each_code_has_its_name),
-    cluster_test(the_detail_is_the_threads_own),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "api", tests);
 }

@@ -85,12 +85,11 @@ static void share_one_processor(cpu_set_t *before)
 
 /* Goal: an owner may be freed in the callback of a failed acquisition, also where that comes before the
  * starting call returns, which then does not look at it any more (the address sanitizer sees it). */
-static void an_owner_may_be_freed_in_its_callback(void **state)
+CLUSTER_TEST(an_owner_may_be_freed_in_its_callback)
 {
     cpu_set_t before;
     int early = 0, tries = 0;
 
-    (void)state;
     share_one_processor(&before);
     struct scene s = scene_open("short");
     struct zkl_wait over = ZKL_WAIT_INIT;
@@ -109,14 +108,13 @@ static void an_owner_may_be_freed_in_its_callback(void **state)
 }
 
 /* Goal: a mutex that any thread may unlock can be, and freed, before the callback says that it was locked. */
-static void a_handle_may_go_before_the_callback(void **state)
+CLUSTER_TEST(a_handle_may_go_before_the_callback)
 {
     struct zkl_client *client = cluster_client();
     struct zkl_owner *owner = new_owner();
     struct zkl_mutex *mutex;
     struct completion done = {0};
 
-    (void)state;
     check_true(zkl_client_event_fd(client) >= 0);
     check_ok(zkl_semaphore_mutex_new(&mutex, client, cluster_path("any"), NULL));
     check_ok(start(owner, mutex, &done, NULL));
@@ -154,14 +152,13 @@ static void note_turn(int code, void *arg)
 }
 
 /* Goal: each of many deadlines is looked at when it is due, whatever the order they were named in. */
-static void deadlines_end_in_their_order(void **state)
+CLUSTER_TEST(deadlines_end_in_their_order)
 {
     struct scene s = scene_open("deadlines");
     struct zkl_owner *owners[WAITING];
     struct turn mine[WAITING];
     int64_t start_ns;
 
-    (void)state;
     check_ok(async_lock(s.a, s.mutex));
     start_ns = zkl_now_ns();
     for (int i = 0; i < WAITING; i++) {
@@ -188,13 +185,12 @@ static void deadlines_end_in_their_order(void **state)
 
 /* Goal: the halves of a read-write lock know an owner. Readers share, the library grants a
  * downgrade immediately, and it refuses an upgrade. */
-static void an_owner_has_both_halves(void **state)
+CLUSTER_TEST(an_owner_has_both_halves)
 {
     struct scene s = scene_open("halves");
     struct zkl_rwlock *rwlock = NULL;
     struct completion done = {0};
 
-    (void)state;
     check_ok(zkl_rwlock_new(&rwlock, s.client, cluster_path("rwlock"), NULL));
     struct zkl_mutex *read = zkl_rwlock_reader(rwlock), *write = zkl_rwlock_writer(rwlock);
     check_ok(async_lock(s.a, write));
@@ -211,14 +207,13 @@ static void an_owner_has_both_halves(void **state)
 
 /* Goal: a request for permits that can't be is refused at once, or by the callback where only the
  * server knows the number. */
-static void wrong_requests_for_permits_are_refused(void **state)
+CLUSTER_TEST(wrong_requests_for_permits_are_refused)
 {
     struct zkl_client *client = cluster_client();
     struct zkl_semaphore *semaphore = NULL;
     struct zkl_permit *two[2];
     struct completion done = {0}, none = {0};
 
-    (void)state;
     check_ok(zkl_semaphore_new(&semaphore, client, cluster_path("semaphore"), 2, NULL));
     check_ok(zkl_semaphore_acquire_async(semaphore, 2, NULL, two, note_completion, &done, NULL));
     check_ok(completion_code(&done));
@@ -238,7 +233,7 @@ static void wrong_requests_for_permits_are_refused(void **state)
 
 /* Goal: while the operation of a multi-lock has an owner, the library refuses other acquisitions of
  * that owner, and the multi-lock while a member's operation has it. What the multi-lock has is entered again. */
-static void a_multi_locks_operation_has_its_owner(void **state)
+CLUSTER_TEST(a_multi_locks_operation_has_its_owner)
 {
     struct scene s = scene_open("multi");
     struct zkl_member member = zkl_member_mutex(s.mutex);
@@ -246,7 +241,6 @@ static void a_multi_locks_operation_has_its_owner(void **state)
     struct zkl_multi *multi = NULL;
     int code = 1;
 
-    (void)state;
     check_ok(zkl_multi_new(&multi, s.client, &member, 1));
     check_ok(async_lock(s.b, s.mutex));
     check_ok(start(s.a, s.mutex, &done, NULL));
@@ -301,13 +295,12 @@ static void dispatch_within(int code, void *arg)
 /* Goal: once the program has asked for the descriptor, every callback of the client runs in
  * zkl_client_dispatch, on its thread. One call runs as many as its argument says at most, in their
  * order. The descriptor is readable while callbacks are due. */
-static void an_event_loop_has_its_callbacks(void **state)
+CLUSTER_TEST(an_event_loop_has_its_callbacks)
 {
     static pthread_t here;
     struct zkl_client_options options = cluster_options();
     struct completion a = {0}, b = {0}, none = {0};
 
-    (void)state;
     here = pthread_self();
     options.state_fn = note_state;
     options.state_arg = &here;
@@ -358,11 +351,10 @@ static void an_event_loop_has_its_callbacks(void **state)
 
 /* Goal: with an event loop too every operation has its callback: after close in a dispatch, or at the
  * latest in zkl_client_free. */
-static void what_is_left_of_a_loop_is_run(void **state)
+CLUSTER_TEST(what_is_left_of_a_loop_is_run)
 {
     struct completion first = {0}, second = {0};
 
-    (void)state;
     for (int dispatched = 0; dispatched < 2; dispatched++) {
         struct scene s = scene_open("left");
         check_num(zkl_client_event_fd(s.client), >=, 0);
@@ -406,9 +398,8 @@ static bool is_called(const struct scene *s, bool loop, const struct completion 
 
 /* Goal: a client is closed without a wait, also from a callback and more than once at a time: what is under way ends
  * first, then each of these calls, and nothing is left. Method: with and without an event loop. */
-static void a_close_is_an_operation_too(void **state)
+CLUSTER_TEST(a_close_is_an_operation_too)
 {
-    (void)state;
     for (int loop = 0; loop < 2; loop++) {
         struct scene s = scene_open("closing");
         struct completion first = {0}, second = {0}, none = {0};
@@ -437,20 +428,4 @@ static void a_close_is_an_operation_too(void **state)
         check_num(none.calls, ==, 0);
         scene_close(&s);
     }
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cluster_test(an_owner_may_be_freed_in_its_callback),
-        cluster_test(a_handle_may_go_before_the_callback),
-        cluster_test(deadlines_end_in_their_order),
-        cluster_test(an_owner_has_both_halves),
-        cluster_test(wrong_requests_for_permits_are_refused),
-        cluster_test(a_multi_locks_operation_has_its_owner),
-        cluster_test(an_event_loop_has_its_callbacks),
-        cluster_test(what_is_left_of_a_loop_is_run),
-        cluster_test(a_close_is_an_operation_too),
-    };
-    return CLUSTER_MAIN(argc, argv, "async", tests);
 }

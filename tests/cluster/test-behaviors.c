@@ -1506,7 +1506,6 @@ static bool is_there(const struct behavior *b, enum way way, const struct kind *
 int main(int argc, char **argv)
 {
     static struct combination all[BEHAVIORS * WAYS * KINDS_MAX];
-    static struct CMUnitTest tests[BEHAVIORS * WAYS * KINDS_MAX];
     static const char *const ways[WAYS] = {"thread", "operation"};
     size_t n = 0;
 
@@ -1519,11 +1518,10 @@ int main(int argc, char **argv)
                 continue;
             snprintf(c->name, sizeof c->name, "%s/%s/%s", c->behavior->name, ways[c->way],
                      kind->name);
-            tests[n] = (struct CMUnitTest)cluster_test(run);
-            tests[n].name = c->name;
-            tests[n++].initial_state = c;
+            tests_add(c->name, run, cluster_raw_open, cluster_raw_close, c);
+            n++;
         }
     }
     cluster_before_stop = pool_close;
-    return cluster_main(argc, argv, "behaviors", tests, n);
+    return cluster_main(argc, argv);
 }

@@ -35,7 +35,7 @@ static const char *own_node(struct zkl_mutex *mutex)
 /* --- holders, waiters, and what comes in between --------------------------------------------- */
 
 /* Goal: a holder whose node is broken hears LOST with the reason, and the next in line holds. */
-static void a_broken_holder_hears_of_it(void)
+WORLD_TEST(a_broken_holder_hears_of_it)
 {
     const char *path = cluster_path("broken");
     struct notes notes = NOTES_INIT;
@@ -59,7 +59,7 @@ static void a_broken_holder_hears_of_it(void)
 
 /* Goal: a waiter whose node is broken queues again, at the end. Method: it stands between a holder and
  * another waiter. Modes: F11. */
-static void a_broken_waiter_queues_again(void)
+WORLD_TEST(a_broken_waiter_queues_again)
 {
     const char *path = cluster_path("broken-waiter");
     struct zkl_client *client = world_client();
@@ -93,7 +93,7 @@ static void a_broken_waiter_queues_again(void)
 
 /* Goal: break deletes only the node that the caller means. It keeps another node with the same
  * path, and reports a node that is not there. */
-static void break_compares_the_birth(void)
+WORLD_TEST(break_compares_the_birth)
 {
     const char *node = below(cluster_path("birth"), "lock-0000000000");
     struct zkl_client *client = world_client();
@@ -115,7 +115,7 @@ static void break_compares_the_birth(void)
 
 /* Goal: data that somebody writes between the look and the deletion does not keep a node. Break
  * spares another node in its place. Method: the proxy holds the deletion back. */
-static void what_happens_between_look_and_deletion_counts(void)
+WORLD_TEST(what_happens_between_look_and_deletion_counts)
 {
     const char *node = below(cluster_path("between"), "lock-0000000000");
     struct proxy *proxy = NULL;
@@ -152,7 +152,7 @@ static void what_happens_between_look_and_deletion_counts(void)
  * contender. An operator can find it and delete it. A look shows the node as the holder, without a
  * session, with its age, its owner text and the contenders behind it. Method: a persistent node in
  * its place. Modes: F59. */
-static void a_node_without_a_session_is_found_and_broken(void)
+WORLD_TEST(a_node_without_a_session_is_found_and_broken)
 {
     const char *path = cluster_path("stale");
     struct zkl_client *client = world_client();
@@ -192,7 +192,7 @@ static void a_node_without_a_session_is_found_and_broken(void)
 }
 
 /* Goal: a node with children is not one of a lock: it stays, by force too. */
-static void a_node_with_children_stays(void)
+WORLD_TEST(a_node_with_children_stays)
 {
     const char *node = below(cluster_path("children"), "folder");
     struct zkl_client *client = world_client();
@@ -212,7 +212,7 @@ static void a_node_with_children_stays(void)
 
 /* Goal: a deletion whose answer is lost counts as done, one whose request is lost is made again, and so
  * is a look. */
-static void breaking_survives_a_lost_link(void)
+WORLD_TEST(breaking_survives_a_lost_link)
 {
     static const struct {
         enum proxy_op op;
@@ -238,19 +238,4 @@ static void breaking_survives_a_lost_link(void)
         check_true(!node_is_there(node));
         check_num(proxy_counts(proxy, PROXY_DELETE), ==, cases[i].deletes);
     }
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(a_broken_holder_hears_of_it),
-    world_test(a_broken_waiter_queues_again),
-    world_test(break_compares_the_birth),
-    world_test(what_happens_between_look_and_deletion_counts),
-    world_test(a_node_without_a_session_is_found_and_broken),
-    world_test(a_node_with_children_stays),
-    world_test(breaking_survives_a_lost_link),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "break", tests);
 }

@@ -263,7 +263,7 @@ static int play(void *number)
 }
 
 /* Goal: whatever threads do, of several handles and clients, no writer meets anybody, and all calls say what they should. */
-static void a_crowd_of_all_kinds(void)
+WORLD_TEST(a_crowd_of_all_kinds)
 {
     const char *path = cluster_path("crowd");
     const char *aside = cluster_path("aside");
@@ -370,7 +370,7 @@ static size_t spoil_events(enum proxy_dir dir, int op, unsigned char *frame, siz
 }
 
 /* Goal: the next list finds a writer whose event was lost, while readers never stop. */
-static void a_lost_event_is_made_up_for(void)
+WORLD_TEST(a_lost_event_is_made_up_for)
 {
     const char *path = cluster_path("spoiled");
     struct actor *actors[4];
@@ -389,7 +389,7 @@ static void a_lost_event_is_made_up_for(void)
 }
 
 /* Goal: a client that is closed under busy readers ends them with a code, and leaves nothing. */
-static void close_under_busy_readers(void)
+WORLD_TEST(close_under_busy_readers)
 {
     const char *path = cluster_path("closed");
     struct actor *actors[4];
@@ -416,7 +416,7 @@ static int lock_for_200(void *m)
 
 /* Goal: a writer that gives up lets readers in again. A reader behind the writer times out. A
  * cancel object ends both waits. */
-static void who_gives_up_is_gone(void)
+WORLD_TEST(who_gives_up_is_gone)
 {
     const char *path = cluster_path("gives-up");
     struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
@@ -466,7 +466,7 @@ static int use_in_child(struct user *u)
 
 /* Goal: the calls of a forked child say EFORK where its parent's thread is in. The child takes
  * nothing from the parent. */
-static void a_child_is_not_in(void)
+WORLD_TEST(a_child_is_not_in)
 {
     const char *path = cluster_path("child");
     struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
@@ -501,7 +501,7 @@ static int64_t cost_of(struct proxy *proxy, struct zkl_mutex *read, int n)
 
 /* Goal: more clients read than may keep a node. The other clients read as without a kept node. They
  * cost no more requests, except a try at times. A try for the writer asks all. */
-static void at_most_32_keep_one(void)
+WORLD_TEST(at_most_32_keep_one)
 {
     enum { N = 20 };
     const char *path = cluster_path("many");
@@ -530,7 +530,7 @@ static void at_most_32_keep_one(void)
 
 /* Goal: a reader that is in hears that somebody asks for the node, and that the node was deleted.
  * No other reader comes in after either. */
-static void those_inside_are_asked(void)
+WORLD_TEST(those_inside_are_asked)
 {
     const char *path = cluster_path("asked");
     struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
@@ -563,7 +563,7 @@ static void those_inside_are_asked(void)
 /* --- the link comes and goes --------------------------------------------------------------------------------- */
 
 /* Goal: links that break again and again under busy readers harm neither them nor a writer. */
-static void a_flapping_link(void)
+WORLD_TEST(a_flapping_link)
 {
     const char *path = cluster_path("flap");
     struct actor *actors[4];
@@ -583,15 +583,4 @@ static void a_flapping_link(void)
     atomic_store(&busy.link_breaks, false);
     world_clear();
     check_wait(cluster_children(path) <= 0, WAIT_MS);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(a_crowd_of_all_kinds),     world_test(a_lost_event_is_made_up_for),
-        world_test(close_under_busy_readers), world_test(who_gives_up_is_gone),
-        world_test(a_child_is_not_in),        world_test(at_most_32_keep_one),
-        world_test(those_inside_are_asked),   world_test(a_flapping_link),
-    };
-    return CLUSTER_MAIN(argc, argv, "cached-crowd", tests);
 }

@@ -62,7 +62,7 @@ static int do_lock_soon(void *mutex)
 
 /* Goal: readers come and go on one node, with its token and a window, and a thread may come in again. Method:
  * a proxy counts. */
-static void cached_readers_send_nothing(void)
+WORLD_TEST(cached_readers_send_nothing)
 {
     const char *path = cluster_path("cached");
     struct zkl_client_options options = cluster_options();
@@ -99,7 +99,7 @@ static void cached_readers_send_nothing(void)
 }
 
 /* Goal: what is asked with a lease, or below the write lock, has a node of its own. */
-static void who_needs_a_node_of_its_own_has_one(void)
+WORLD_TEST(who_needs_a_node_of_its_own_has_one)
 {
     const char *path = cluster_path("own");
     struct user u = user_of(world_client(), path, LONG_MS);
@@ -142,7 +142,7 @@ static void come_too_late(struct actor *late, struct zkl_mutex *read, const char
 
 /* Goal: a writer of another client gets the lock immediately while no reader is in, and else with
  * the last unlock. Readers that come meanwhile wait behind the writer. */
-static void a_writer_gets_it_from_cached_readers(void)
+WORLD_TEST(a_writer_gets_it_from_cached_readers)
 {
     const char *path = cluster_path("writer");
     struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
@@ -169,7 +169,7 @@ static void a_writer_gets_it_from_cached_readers(void)
 
 /* Goal: a try of the writer succeeds where no reader is in, with nodes of several clients too. It
  * is busy where a reader is in. A writer of the same handle needs no request to another client. */
-static void tries_get_what_nobody_is_in(void)
+WORLD_TEST(tries_get_what_nobody_is_in)
 {
     const char *path = cluster_path("try");
     struct user a = user_of(world_client(), path, LONG_MS),
@@ -222,7 +222,7 @@ static int do_multi_unlock(void *multi)
  * wait for a marked node. One of several readers that queue together has it; a node of a multi-lock
  * never has it. The first reader that asks gets the mark. When that reader gives up, the next one
  * that asks gets it. */
-static void one_reader_at_a_time_has_the_mark(void)
+WORLD_TEST(one_reader_at_a_time_has_the_mark)
 {
     const char *path = cluster_path("mark");
     struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
@@ -258,7 +258,7 @@ static void one_reader_at_a_time_has_the_mark(void)
 /* Goal: the readers that are in hear once that somebody asks for their node, by the callback and
  * when they ask. No other reader comes in after that. Nobody hears of a request that comes while no
  * reader is in. */
-static void a_request_is_told_to_who_is_in(void)
+WORLD_TEST(a_request_is_told_to_who_is_in)
 {
     const char *path = cluster_path("asked");
     struct user u = user_of(world_client(), path, LONG_MS);
@@ -290,7 +290,7 @@ static void a_request_is_told_to_who_is_in(void)
 /* Goal: no reader comes in between the news and the end of the gate: that reader would never hear
  * the news. Method: the test makes that moment by hand. It gives the hold the news, and enters
  * before the core has settled. */
-static void nobody_comes_in_unheard(void)
+WORLD_TEST(nobody_comes_in_unheard)
 {
     const char *path = cluster_path("unheard");
     static const struct zkl_notification news[] = {
@@ -316,7 +316,7 @@ static void nobody_comes_in_unheard(void)
 /* Goal: no reader comes in after the time for which the last list was good. This holds even if the
  * client could not close the gate yet, as after the process stood still. Method: the test holds the
  * client's mutex, so that the client does nothing. */
-static void nobody_comes_in_late(void)
+WORLD_TEST(nobody_comes_in_late)
 {
     const char *path = cluster_path("late");
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -353,7 +353,7 @@ static void stand_in_the_way(int code, void *arg)
 /* Goal: an owner that is in may enter again by an operation, and leave before the callback has
  * come, in any order. Its count is right, and the callback reports what it had. Method: the
  * client's callbacks wait meanwhile. The address sanitizer sees a look at freed memory. */
-static void an_operation_enters_again(void)
+WORLD_TEST(an_operation_enters_again)
 {
     const char *path = cluster_path("again");
     struct user u = user_of(world_client(), path, LONG_MS);
@@ -432,7 +432,7 @@ static void write_once(struct zkl_mutex *write)
 
 /* Goal: threads come and go all the time. They never meet a writer, of this handle or of another
  * client, and keep no writer out. Meanwhile a node also gets old. */
-static void a_crowd_and_writers(void)
+WORLD_TEST(a_crowd_and_writers)
 {
     const char *path = cluster_path("crowd");
     struct actor *actors[THREADS];
@@ -457,7 +457,7 @@ static void a_crowd_and_writers(void)
 /* --- how it ends ------------------------------------------------------------------------------------ */
 
 /* Goal: all who are in hear of a loss, whoever asks, and the next one has a node of its own. */
-static void a_loss_is_told_to_all_who_are_in(void)
+WORLD_TEST(a_loss_is_told_to_all_who_are_in)
 {
     const char *path = cluster_path("lost");
     struct user u = user_of(world_client(), path, LONG_MS);
@@ -484,7 +484,7 @@ static void a_loss_is_told_to_all_who_are_in(void)
 
 /* Goal: a thread that ends while it is in counts as out. Another thread that is in stays in. The
  * test can free the handle. */
-static void a_thread_that_ends_is_out(void)
+WORLD_TEST(a_thread_that_ends_is_out)
 {
     const char *path = cluster_path("exit");
     struct user u = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
@@ -524,7 +524,7 @@ static void *leave_with_pending(void *arg)
 }
 
 /* Goal: with a cancellation pending a last unlock, which sends the node's delete, comes to its end. */
-static void a_cancelled_thread_leaves_to_the_end(void)
+WORLD_TEST(a_cancelled_thread_leaves_to_the_end)
 {
     const char *path = cluster_path("cancel");
     struct user u = user_of(world_client(), path, LONG_MS);
@@ -543,7 +543,7 @@ static void a_cancelled_thread_leaves_to_the_end(void)
 }
 
 /* Goal: after close no reader is in. Unlock says so, and the test may free the handle then. */
-static void close_ends_it(void)
+WORLD_TEST(close_ends_it)
 {
     const char *path = cluster_path("close");
     struct user u = user_of(world_client(), path, LONG_MS);
@@ -558,7 +558,7 @@ static void close_ends_it(void)
 
 /* Goal: while the link is down no reader comes in. With the next link a reader comes in only after
  * a list. */
-static void a_lost_link_closes_the_gate(void)
+WORLD_TEST(a_lost_link_closes_the_gate)
 {
     const char *path = cluster_path("link");
     struct zkl_client_options options = cluster_options();
@@ -586,7 +586,7 @@ static void a_lost_link_closes_the_gate(void)
 /* Goal: a reader hears that the node is suspect, and leaves before the link is back. The callback
  * still says later that the node is held, as the next reader that comes in is in the same node. No
  * callback runs for a doubt that comes and ends while no reader is in. */
-static void a_doubt_that_was_told_is_taken_back(void)
+WORLD_TEST(a_doubt_that_was_told_is_taken_back)
 {
     const char *path = cluster_path("doubt");
     struct notes notes = NOTES_INIT;
@@ -620,7 +620,7 @@ static void a_doubt_that_was_told_is_taken_back(void)
 
 /* Goal: no callback runs for a node that no reader is in and whose handle is freed. Method: another
  * session deletes the node before the client's own delete arrives. */
-static void a_freed_handle_is_told_nothing(void)
+WORLD_TEST(a_freed_handle_is_told_nothing)
 {
     const char *path = cluster_path("freed");
     struct zkl_client_options options = cluster_options();
@@ -645,7 +645,7 @@ static void a_freed_handle_is_told_nothing(void)
 }
 
 /* Goal: bad calls. */
-static void bad_times_are_refused(void)
+WORLD_TEST(bad_times_are_refused)
 {
     struct user u = user_of(world_client(), cluster_path("bad"), 0);
 
@@ -653,29 +653,4 @@ static void bad_times_are_refused(void)
     check_num(zkl_rwlock_retain_readers(u.rwlock, -1), ==, ZKL_EBADTIMEOUT);
     check_num(zkl_rwlock_retain_readers(u.rwlock, 3600001), ==, ZKL_EBADTIMEOUT);
     check_ok(zkl_rwlock_retain_readers(u.rwlock, 3600000));
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(cached_readers_send_nothing),
-        world_test(who_needs_a_node_of_its_own_has_one),
-        world_test(a_writer_gets_it_from_cached_readers),
-        world_test(tries_get_what_nobody_is_in),
-        world_test(one_reader_at_a_time_has_the_mark),
-        world_test(a_request_is_told_to_who_is_in),
-        world_test(nobody_comes_in_unheard),
-        world_test(nobody_comes_in_late),
-        world_test(an_operation_enters_again),
-        world_test(a_crowd_and_writers),
-        world_test(a_loss_is_told_to_all_who_are_in),
-        world_test(a_thread_that_ends_is_out),
-        world_test(a_cancelled_thread_leaves_to_the_end),
-        world_test(close_ends_it),
-        world_test(a_lost_link_closes_the_gate),
-        world_test(a_doubt_that_was_told_is_taken_back),
-        world_test(a_freed_handle_is_told_nothing),
-        world_test(bad_times_are_refused),
-    };
-    return CLUSTER_MAIN(argc, argv, "cached", tests);
 }

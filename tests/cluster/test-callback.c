@@ -20,7 +20,7 @@ static int64_t window_end(struct zkl_mutex *mutex)
 /* Goal: after zkl_mutex_free has returned 0 within the mutex's callback, that callback is not
  * called again, not even for what was queued before. Method: the first call is held up until two
  * more states are queued, the second call frees. */
-static void nothing_is_called_after_a_free_within_the_callback(void **state)
+CLUSTER_TEST(nothing_is_called_after_a_free_within_the_callback)
 {
     struct notes notes = NOTES_INIT;
     struct proxy *proxy = NULL;
@@ -28,7 +28,6 @@ static void nothing_is_called_after_a_free_within_the_callback(void **state)
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("free-within"));
     sem_t gate;
 
-    (void)state;
     sem_init(&gate, 0, 0);
     notes.gate = &gate;
     notes.free_at = 2;
@@ -82,7 +81,7 @@ static void delete_node_of(struct zkl_mutex *mutex)
  * the mutex. Two callbacks that waited for each other would wait forever. The call says so
  * immediately, and frees nothing.
  * Method: the mutex's callback blocks until the other client's callback is done. */
-static void free_from_another_clients_callback_is_refused(void **state)
+CLUSTER_TEST(free_from_another_clients_callback_is_refused)
 {
     struct notes notes = NOTES_INIT;
     struct zkl_client *first = cluster_client(), *second = cluster_client();
@@ -91,7 +90,6 @@ static void free_from_another_clients_callback_is_refused(void **state)
     struct other other = {.mutex = mutex, .notes = &notes, .rc = 1};
     sem_t gate;
 
-    (void)state;
     sem_init(&gate, 0, 0);
     sem_init(&other.done, 0, 0);
     notes.gate = &gate;
@@ -242,12 +240,11 @@ static void close_within(struct within *w)
  * other calls work.
  * Method: each public call in a callback of each kind: of a lost mutex, of a mutex that another
  * client asks for, of a permit, of the client's states, of the log. Modes: F46. */
-static void every_call_in_every_callback(void **state)
+CLUSTER_TEST(every_call_in_every_callback)
 {
     struct proxy *proxy = proxy_before(server, 0);
     struct within w;
 
-    (void)state;
     open_within(&w, proxy, NULL, NULL);
     lose_a_mutex(&w);
     ask_for_a_mutex(&w);
@@ -272,7 +269,7 @@ static void every_call_in_every_callback(void **state)
 
 /* Goal: a slow callback delays no grant on its client. zkl_mutex_free waits for it, but not for
  * callbacks of other mutexes. Modes: F46. */
-static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
+CLUSTER_TEST(a_slow_callback_stalls_only_the_free_of_its_mutex)
 {
     struct notes notes = NOTES_INIT;
     struct zkl_client *client = cluster_client();
@@ -281,7 +278,6 @@ static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
     struct actor *actor = actor_new();
     sem_t gate;
 
-    (void)state;
     sem_init(&gate, 0, 0);
     notes.gate = &gate;
     check_ok(zkl_mutex_set_callback(slow, take_note, &notes));
@@ -334,7 +330,7 @@ static void ask_for(const char *node)
 
 /* Goal: the library refuses to release a permit of a multi-lock alone, as the multi-lock would then
  * have a freed handle. It also refuses in the permit's own callback. The multi-lock stays held. */
-static void a_multi_locks_permit_is_not_given_back_alone(void **state)
+CLUSTER_TEST(a_multi_locks_permit_is_not_given_back_alone)
 {
     const char *path = cluster_path("members-permit");
     struct zkl_client *client = cluster_client();
@@ -343,7 +339,6 @@ static void a_multi_locks_permit_is_not_given_back_alone(void **state)
     struct zkl_multi *multi;
     char node[300];
 
-    (void)state;
     check_ok(zkl_semaphore_new(&semaphore, client, path, 2, NULL));
     check_ok(zkl_semaphore_set_callback(semaphore, give_back, &giver));
     struct zkl_member member = zkl_member_semaphore(semaphore, 2);
@@ -366,7 +361,7 @@ static void a_multi_locks_permit_is_not_given_back_alone(void **state)
 /* Goal: a callback can release its own permit with the call that does not wait. No event of the
  * permit follows, though more had gathered. Method: another callback blocks the client's callbacks
  * until both the request to release and the loss of the permit have come. */
-static void a_permit_is_given_back_in_its_own_callback(void **state)
+CLUSTER_TEST(a_permit_is_given_back_in_its_own_callback)
 {
     const char *path = cluster_path("own-permit");
     struct zkl_client *client = cluster_client();
@@ -378,7 +373,6 @@ static void a_permit_is_given_back_in_its_own_callback(void **state)
     char node[300];
     sem_t gate;
 
-    (void)state;
     sem_init(&gate, 0, 0);
     notes.gate = &gate;
     check_ok(zkl_mutex_set_callback(trigger, take_note, &notes));
@@ -402,18 +396,4 @@ static void a_permit_is_given_back_in_its_own_callback(void **state)
     check_wait(zkl_semaphore_free(semaphore) == 0, WAIT_MS);
     cluster_free(client, trigger);
     check_num(atomic_load(&giver.events), ==, 1);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(every_call_in_every_callback),
-    cluster_test(a_slow_callback_stalls_only_the_free_of_its_mutex),
-    cluster_test(nothing_is_called_after_a_free_within_the_callback),
-    cluster_test(free_from_another_clients_callback_is_refused),
-    cluster_test(a_multi_locks_permit_is_not_given_back_alone),
-    cluster_test(a_permit_is_given_back_in_its_own_callback),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "callback", tests);
 }

@@ -105,11 +105,10 @@ static void check_completes(struct scene *scene, const char *name, int (*call)(s
 
 /* Goal: in a thread with a pending cancellation every call does all it has to. The thread ends only
  * after the call. Method: each call runs in a thread that has canceled itself before. */
-static void a_pending_cancellation_waits_for_the_end_of_each_call(void **state)
+CLUSTER_TEST(a_pending_cancellation_waits_for_the_end_of_each_call)
 {
     struct scene s = {.options = cluster_options()};
 
-    (void)state;
     check_completes(&s, "zkl_client_open", call_open);
     check_completes(&s, "zkl_client_get_state", call_state);
     check_completes(&s, "zkl_mutex_new", call_new);
@@ -122,13 +121,4 @@ static void a_pending_cancellation_waits_for_the_end_of_each_call(void **state)
     check_completes(&s, "zkl_mutex_free", call_mutex_free);
     check_completes(&s, "zkl_client_close", call_close);
     check_completes(&s, "zkl_client_free", call_client_free);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(a_pending_cancellation_waits_for_the_end_of_each_call),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "cancellation", tests);
 }

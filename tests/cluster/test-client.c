@@ -41,7 +41,7 @@ static void check_says(const char *text, const char *word)
 
 /* Goal: an open that waits for its connection says immediately that the chroot is missing. It does
  * not leave that to the first lock. Modes: F56. */
-static void open_tells_of_a_missing_chroot(void)
+WORLD_TEST(open_tells_of_a_missing_chroot)
 {
     struct zkl_client_options options = cluster_options();
     char servers[64];
@@ -56,7 +56,7 @@ static void open_tells_of_a_missing_chroot(void)
 /* Goal: an open that waits for its connection says that the server refused the credential. Method:
  * a scheme that the server does not know. The test opens many times, as the refusal comes behind
  * the connection. */
-static void open_tells_of_a_refused_credential(void)
+WORLD_TEST(open_tells_of_a_refused_credential)
 {
     struct zkl_client_options options = cluster_options();
 
@@ -72,7 +72,7 @@ static void open_tells_of_a_refused_credential(void)
 
 /* Goal: an open returns within its connect_timeout_ms if no process listens, and if one listens but
  * never answers. */
-static void open_without_an_answer_is_bounded(void)
+WORLD_TEST(open_without_an_answer_is_bounded)
 {
     struct zkl_client_options options = cluster_options();
     char servers[32];
@@ -116,20 +116,20 @@ static void check_silent_close(int timeout_ms)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
 }
 
-static void close_with_a_silent_server_is_bounded(void)
+WORLD_TEST(close_with_a_silent_server_is_bounded)
 {
     check_silent_close(500);
 }
 
 /* Longer than libzookeeper itself waits. */
-static void close_does_not_claim_an_end_that_was_not_confirmed(void)
+WORLD_TEST(close_does_not_claim_an_end_that_was_not_confirmed)
 {
     check_silent_close(5000);
 }
 
 /* Goal: with the link down, and the session alive on the server, close does not say that it ended.
  * */
-static void close_without_a_link_does_not_claim_the_end(void)
+WORLD_TEST(close_without_a_link_does_not_claim_the_end)
 {
     const char *path = cluster_path("close-unlinked");
     struct zkl_client_options options = cluster_options();
@@ -151,7 +151,7 @@ static void close_without_a_link_does_not_claim_the_end(void)
 }
 
 /* Goal: close with no time to wait returns immediately, and the session ends behind it. */
-static void close_with_no_time_returns_at_once(void)
+WORLD_TEST(close_with_no_time_returns_at_once)
 {
     const char *path = cluster_path("close-at-once");
     struct zkl_client *client = world_client();
@@ -165,19 +165,4 @@ static void close_with_no_time_returns_at_once(void)
     check_wait(cluster_children(path) == 0, WAIT_MS);
     world_drop(client);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(open_tells_of_a_missing_chroot),
-    world_test(open_tells_of_a_refused_credential),
-    world_test(open_without_an_answer_is_bounded),
-    world_test(close_without_a_link_does_not_claim_the_end),
-    world_test(close_with_no_time_returns_at_once),
-    world_test(close_with_a_silent_server_is_bounded),
-    world_test(close_does_not_claim_an_end_that_was_not_confirmed),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "client", tests);
 }

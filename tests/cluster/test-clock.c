@@ -72,10 +72,12 @@ static bool node_is_watched(const char *path)
     return flw_watch_count(zks_host(), zks_port(server, 0), node) == 1;
 }
 
+#define CLOCK_TEST(name) WORLD_TEST_IN(name, cluster_raw_open, set_back)
+
 /* Goal: a wait takes its time, whichever way the clock jumps meanwhile. So does a wait that begins
  * after the jump. Method: another client holds. The clock jumps when the waiter is in the queue.
  * Modes: F23. */
-static void a_wait_does_not_go_by_the_wall_clock(void)
+CLOCK_TEST(a_wait_does_not_go_by_the_wall_clock)
 {
     const char *path = cluster_path("wait");
     struct zkl_client *client = world_client(), *other = world_client();
@@ -99,7 +101,7 @@ static void a_wait_does_not_go_by_the_wall_clock(void)
 
 /* Goal: the lease of a hold ends when its time is over, not when the clock jumps over that, and does
  * end when the clock has jumped back. Modes: F23. */
-static void a_lease_does_not_go_by_the_wall_clock(void)
+CLOCK_TEST(a_lease_does_not_go_by_the_wall_clock)
 {
     struct zkl_client *client = world_client();
 
@@ -132,7 +134,7 @@ static int64_t age_of_holder(struct zkl_client *client, const char *path)
 /* Goal: a hold lives through all that: its window neither ends with the jump nor gets longer than it may
  * be, heartbeats go on, and it is not lost. That the library sees this program's clock at all is seen
  * by the age of its node. Modes: F23. */
-static void a_hold_does_not_go_by_the_wall_clock(void)
+CLOCK_TEST(a_hold_does_not_go_by_the_wall_clock)
 {
     const char *path = cluster_path("hold");
     struct zkl_client_options options = cluster_options();
@@ -157,17 +159,4 @@ static void a_hold_does_not_go_by_the_wall_clock(void)
     check_ok(zkl_mutex_unlock(mutex));
     for (size_t i = 0; i < noted(&notes); i++)
         check_num(notes.list[i].state, !=, ZKL_HOLD_LOST);
-}
-
-#define clock_test(f) WORLD_TEST(f, cluster_raw_open, set_back)
-
-static const struct CMUnitTest tests[] = {
-    clock_test(a_wait_does_not_go_by_the_wall_clock),
-    clock_test(a_lease_does_not_go_by_the_wall_clock),
-    clock_test(a_hold_does_not_go_by_the_wall_clock),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "clock", tests);
 }

@@ -81,9 +81,8 @@ static void check_slope(zkl_hold_fn fn, int each)
 
 /* Goal: lock and unlock without contention are create, list and delete. Method: the server's count
  * for this connection over 1,000 of them. */
-static void lock_and_unlock_are_three_requests(void **state)
+CLUSTER_TEST(lock_and_unlock_are_three_requests)
 {
-    (void)state;
     check_slope(NULL, 3);
 }
 
@@ -94,9 +93,8 @@ static void ignore(const struct zkl_hold_event *event, void *arg)
 }
 
 /* Goal: with a state callback there is one more, the watch on the own node. */
-static void with_a_callback_they_are_four(void **state)
+CLUSTER_TEST(with_a_callback_they_are_four)
 {
-    (void)state;
     check_slope(ignore, 4);
 }
 
@@ -116,7 +114,7 @@ static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mute
 /* Goal: a lock that waits for another client's, and its unlock, are five requests: create, list,
  * the watches on the predecessor and on the own node, delete. No watch is left that the client
  * would have to remove. Method: a proxy counts each kind. */
-static void a_lock_that_waits_is_five_requests(void **state)
+CLUSTER_TEST(a_lock_that_waits_is_five_requests)
 {
     const char *path = cluster_path("six");
     struct zkl_client *holder = cluster_client();
@@ -125,7 +123,6 @@ static void a_lock_that_waits_is_five_requests(void **state)
     struct zkl_mutex *mutex = cluster_mutex(c.client, path);
     struct actor *actor = actor_new();
 
-    (void)state;
     make_root(path, "");
     contend(held, actor, mutex);
     proxy_reset_counts(c.proxy);
@@ -148,7 +145,7 @@ static void a_lock_that_waits_is_five_requests(void **state)
 /* Goal: a wait that ends without the lock is six requests: create, list, two watches, the delete,
  * and the removal of the watch on the predecessor. The deletion ends the other watch.
  * Modes: F19. */
-static void a_wait_in_vain_is_six_requests(void **state)
+CLUSTER_TEST(a_wait_in_vain_is_six_requests)
 {
     const char *path = cluster_path("six-in-vain");
     struct zkl_client *holder = cluster_client();
@@ -157,7 +154,6 @@ static void a_wait_in_vain_is_six_requests(void **state)
     struct take take = take_of(cluster_mutex(c.client, path));
     struct actor *actor = actor_new();
 
-    (void)state;
     check_ok(zkl_cancel_new(&take.wait.cancel));
     check_ok(zkl_mutex_lock(held));
     proxy_reset_counts(c.proxy);
@@ -180,7 +176,7 @@ static void a_wait_in_vain_is_six_requests(void **state)
 /* Goal: of several waiters only the next one is woken: a release that does not concern a contender
  * costs it nothing. Method: a second waiter is counted while the holder changes before it.
  * Modes: F44. */
-static void only_the_next_waiter_is_woken(void **state)
+CLUSTER_TEST(only_the_next_waiter_is_woken)
 {
     const char *path = cluster_path("herd");
     struct zkl_client *holder = cluster_client();
@@ -189,7 +185,6 @@ static void only_the_next_waiter_is_woken(void **state)
     struct zkl_mutex *mutex = cluster_mutex(c.client, path);
     struct actor *second = actor_new(), *last = actor_new();
 
-    (void)state;
     check_ok(zkl_mutex_lock(held));
     actor_begin(second, do_lock, next);
     check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -255,7 +250,7 @@ static void crowd_begin(struct crowd *crowd, pthread_t *threads)
  * Method: another client holds until all are in the queue. A proxy holds back the answer to the
  * first list, and all behind it, until all have sent their creates. It counts each kind of request,
  * and the server counts them all. Modes: F44. */
-static void many_threads_share_their_lists(void **state)
+CLUSTER_TEST(many_threads_share_their_lists)
 {
     static pthread_t threads[CROWD_MAX];
     const int n = (int)test_length(CROWD_MAX, 300);
@@ -265,7 +260,6 @@ static void many_threads_share_their_lists(void **state)
     struct counted c = counted_open(SESSION_MS);
     struct crowd crowd = {.mutex = cluster_mutex(c.client, path), .threads = n};
 
-    (void)state;
     make_root(path, "");
     check_ok(zkl_mutex_lock(held));
     int64_t before = inside_received(c.client), start = net_now_ms();
@@ -310,7 +304,7 @@ static size_t waiting_in(struct zkl_client *client)
  * some of them each had the number after the one before. They need none to hand the lock on either:
  * create, a watch, delete. Method: each begins when the one before waits. The proxy counts all
  * kinds. */
-static void who_come_one_after_another_need_no_lists(void **state)
+CLUSTER_TEST(who_come_one_after_another_need_no_lists)
 {
     enum { N = 40 };
     const char *path = cluster_path("apart");
@@ -318,7 +312,6 @@ static void who_come_one_after_another_need_no_lists(void **state)
     struct zkl_mutex *mutexes[N];
     struct actor *actors[N];
 
-    (void)state;
     make_root(path, "");
     int64_t start = net_now_ms();
     proxy_reset_counts(c.proxy);
@@ -361,13 +354,12 @@ static int64_t at_most(int64_t start_ms, int64_t interval_ms)
 /* Goal: a client with many handles, used before, sends four reads in each session timeout and nothing else:
  * a later lock's proof rests on their answers, and libzookeeper needs no pings beside them. Method: all that
  * comes until the eighth read. */
-static void an_idle_client_sends_four_reads_in_a_timeout(void **state)
+CLUSTER_TEST(an_idle_client_sends_four_reads_in_a_timeout)
 {
     int64_t start = net_now_ms(); /* before anything that may be counted late */
     struct counted c = counted_open(IDLE_MS);
     struct zkl_mutex *mutexes[SOME];
 
-    (void)state;
     for (int i = 0; i < SOME; i++) {
         mutexes[i] = cluster_mutex(c.client, cluster_path("idle"));
         cycle(mutexes[i], 1);
@@ -384,14 +376,13 @@ static void an_idle_client_sends_four_reads_in_a_timeout(void **state)
 
 /* Goal: a client that holds sends one heartbeat every eighth of its session timeout, one for all
  * its holds, and a read between two of them. */
-static void a_holder_sends_heartbeats_and_reads(void **state)
+CLUSTER_TEST(a_holder_sends_heartbeats_and_reads)
 {
     int64_t start = net_now_ms();
     struct counted c = counted_open(HOLD_MS);
     struct zkl_mutex *a = cluster_mutex(c.client, cluster_path("beat"));
     struct zkl_mutex *b = cluster_mutex(c.client, cluster_path("beat"));
 
-    (void)state;
     check_ok(zkl_mutex_lock(a));
     check_ok(zkl_mutex_lock(b));
     proxy_reset_counts(c.proxy);
@@ -405,21 +396,4 @@ static void a_holder_sends_heartbeats_and_reads(void **state)
     check_ok(zkl_mutex_unlock(b));
     cluster_free(c.client, a, b);
     proxy_stop(c.proxy);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(lock_and_unlock_are_three_requests),
-    cluster_test(with_a_callback_they_are_four),
-    cluster_test(a_lock_that_waits_is_five_requests),
-    cluster_test(a_wait_in_vain_is_six_requests),
-    cluster_test(only_the_next_waiter_is_woken),
-    cluster_test(many_threads_share_their_lists),
-    cluster_test(who_come_one_after_another_need_no_lists),
-    cluster_test(an_idle_client_sends_four_reads_in_a_timeout),
-    cluster_test(a_holder_sends_heartbeats_and_reads),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "count", tests);
 }

@@ -20,7 +20,7 @@ using other_writer = other_holder<std::unique_lock<zkl::shared_mutex>>;
 /* --- read-write locks --------------------------------------------------------------------------- */
 
 /* Goal: std::shared_lock in each of its ways shares, and keeps writers out. */
-static void shared_lock_takes_a_shared_mutex_in_each_way(void **)
+CPP_TEST(shared_lock_takes_a_shared_mutex_in_each_way)
 {
     zkl::client client(options());
     zkl::shared_mutex shared(client, cluster_path("cpp-shared"));
@@ -49,7 +49,7 @@ static void shared_lock_takes_a_shared_mutex_in_each_way(void **)
 }
 
 /* Goal: a writer is alone, by each guard. */
-static void a_writer_of_a_shared_mutex_is_alone(void **)
+CPP_TEST(a_writer_of_a_shared_mutex_is_alone)
 {
     zkl::client client(options());
     zkl::shared_mutex shared(client, cluster_path("cpp-writer"));
@@ -69,7 +69,7 @@ static void a_writer_of_a_shared_mutex_is_alone(void **)
 
 /* Goal: a writer may continue as a reader. A reader that asks to write gets the error that it would
  * wait for itself. */
-static void a_shared_mutex_is_downgraded_and_not_upgraded(void **)
+CPP_TEST(a_shared_mutex_is_downgraded_and_not_upgraded)
 {
     zkl::client client(options());
     zkl::shared_mutex shared(client, cluster_path("cpp-downgrade"));
@@ -97,7 +97,7 @@ static void a_shared_mutex_is_downgraded_and_not_upgraded(void **)
 
 /* --- semaphores ---------------------------------------------------------------------------------- */
 
-static void permits_are_objects(void **)
+CPP_TEST(permits_are_objects)
 {
     zkl::client client(options());
     zkl::semaphore semaphore(client, cluster_path("cpp-permits"), 2);
@@ -129,7 +129,7 @@ static void permits_are_objects(void **)
     check_true(one && semaphore.try_acquire());
 }
 
-static void permits_are_taken_together_or_not_at_all(void **)
+CPP_TEST(permits_are_taken_together_or_not_at_all)
 {
     zkl::client client(options());
     const std::string path = cluster_path("cpp-many");
@@ -153,7 +153,7 @@ static void permits_are_taken_together_or_not_at_all(void **)
 }
 
 /* Goal: a lost permit says so, and its destructor leaves that in last_unlock(). */
-static void a_permit_outlives_its_hold(void **)
+CPP_TEST(a_permit_outlives_its_hold)
 {
     zkl::client client(options());
     zkl::semaphore semaphore(client, cluster_path("cpp-permit-lost"), 1);
@@ -176,7 +176,7 @@ static void a_permit_outlives_its_hold(void **)
 }
 
 /* Goal: a mutex of one permit is locked by one thread and unlocked by another; a second lock waits. */
-static void a_semaphore_mutex_belongs_to_no_thread(void **)
+CPP_TEST(a_semaphore_mutex_belongs_to_no_thread)
 {
     zkl::client client(options());
     zkl::semaphore_mutex mutex(client, cluster_path("cpp-any"));
@@ -192,7 +192,7 @@ static void a_semaphore_mutex_belongs_to_no_thread(void **)
 
 /* --- multi-locks ---------------------------------------------------------------------------------- */
 
-static void a_multi_lock_is_a_lock(void **)
+CPP_TEST(a_multi_lock_is_a_lock)
 {
     zkl::client client(options());
     zkl::mutex a(client, cluster_path("cpp-multi")), b(client, cluster_path("cpp-multi"));
@@ -232,7 +232,7 @@ static void a_multi_lock_is_a_lock(void **)
 
 /* Goal: two threads that name the same locks in opposite orders both get them, and std::lock of a multi-lock and
  * another lock ends. */
-static void multi_locks_do_not_wait_for_each_other(void **)
+CPP_TEST(multi_locks_do_not_wait_for_each_other)
 {
     zkl::client client(options());
     zkl::mutex a(client, cluster_path("cpp-orders")), b(client, cluster_path("cpp-orders")),
@@ -293,7 +293,7 @@ static int wait_for_a_condition(const zkl::client_options &options)
 
 /* Goal: why zklock.hpp calls std::condition_variable_any illegal: where the mutex can't be locked again, wait does
  * not return. */
-static void a_condition_variable_can_not_go_on(void **)
+CPP_TEST(a_condition_variable_can_not_go_on)
 {
     if (UNDER_ASAN || UNDER_TSAN)
         skip(); /* they take the signal */
@@ -306,22 +306,4 @@ static void a_condition_variable_can_not_go_on(void **)
         return wait_for_a_condition(own);
     });
     check_true(status == THROWN || status == 100 + SIGABRT);
-}
-
-static const struct CMUnitTest tests[] = {
-    cpp_test(shared_lock_takes_a_shared_mutex_in_each_way),
-    cpp_test(a_writer_of_a_shared_mutex_is_alone),
-    cpp_test(a_shared_mutex_is_downgraded_and_not_upgraded),
-    cpp_test(permits_are_objects),
-    cpp_test(permits_are_taken_together_or_not_at_all),
-    cpp_test(a_permit_outlives_its_hold),
-    cpp_test(a_semaphore_mutex_belongs_to_no_thread),
-    cpp_test(a_multi_lock_is_a_lock),
-    cpp_test(multi_locks_do_not_wait_for_each_other),
-    cpp_test(a_condition_variable_can_not_go_on),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "cpp-kinds", tests);
 }

@@ -15,7 +15,7 @@ static_assert(std::is_error_code_enum_v<enum zkl_error>);
 /* --- mutexes ---------------------------------------------------------------------------------- */
 
 /* Goal: std::unique_lock in each of its ways, with times of both clocks. */
-static void unique_lock_takes_a_mutex_in_each_way(void **)
+CPP_TEST(unique_lock_takes_a_mutex_in_each_way)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-unique"));
@@ -56,7 +56,7 @@ static void unique_lock_takes_a_mutex_in_each_way(void **)
 }
 
 /* Goal: the other guards; a mutex is reentrant, and a hold ends with its last guard. */
-static void lock_guard_and_scoped_lock_take_a_mutex(void **)
+CPP_TEST(lock_guard_and_scoped_lock_take_a_mutex)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-guard"));
@@ -76,7 +76,7 @@ static void lock_guard_and_scoped_lock_take_a_mutex(void **)
 }
 
 /* Goal: std::lock and std::scoped_lock of two mutexes end, whatever order two threads name them in. */
-static void locks_of_two_end(void **)
+CPP_TEST(locks_of_two_end)
 {
     zkl::client client(options());
     zkl::mutex a(client, cluster_path("cpp-two")), b(client, cluster_path("cpp-two"));
@@ -114,7 +114,7 @@ odd_clock::rep odd_clock::looks;
 
 /* Goal: times that no number of nanoseconds holds wait for ever; what has passed, though in nanoseconds it would
  * be another time, and what is no number, is a try: it acquires what is free and does not wait for what is not. */
-static void times_may_be_of_any_size_and_clock(void **)
+CPP_TEST(times_may_be_of_any_size_and_clock)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-times"));
@@ -159,7 +159,7 @@ static void times_may_be_of_any_size_and_clock(void **)
 }
 
 /* Goal: acquire gives the grant, takes a cancel object and a lease, and throws whatever ends it. */
-static void acquire_gives_grants_and_says_why_not(void **)
+CPP_TEST(acquire_gives_grants_and_says_why_not)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-acquire"));
@@ -199,7 +199,7 @@ static void acquire_gives_grants_and_says_why_not(void **)
 
 /* Goal: what is thrown is a std::system_error of our codes, which the standard's conditions can be compared
  * with, and its text is the detail. */
-static void exceptions_carry_codes(void **)
+CPP_TEST(exceptions_carry_codes)
 {
     zkl::client client(options());
 
@@ -233,7 +233,7 @@ static void exceptions_carry_codes(void **)
 
 /* Goal: a guard whose hold is lost does not know of it; the mutex does, and the guard's destructor leaves the
  * reason in last_unlock(). After that the mutex can be locked anew. */
-static void a_guard_outlives_its_hold(void **)
+CPP_TEST(a_guard_outlives_its_hold)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-lost"));
@@ -256,7 +256,7 @@ static void a_guard_outlives_its_hold(void **)
     check_true(!zkl::last_unlock());
 }
 
-static void a_closed_client_refuses_and_unlocks(void **)
+CPP_TEST(a_closed_client_refuses_and_unlocks)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-closed"));
@@ -284,7 +284,7 @@ static void a_closed_client_refuses_and_unlocks(void **)
 }
 
 /* Goal: what was moved from is refused, what was moved to works, and what an assignment replaces is freed. */
-static void moved_from_objects_are_refused(void **)
+CPP_TEST(moved_from_objects_are_refused)
 {
     zkl::client first(options());
     zkl::client client(std::move(first));
@@ -306,7 +306,7 @@ static void moved_from_objects_are_refused(void **)
 
 /* Goal: a guard that was moved to another thread releases nothing there, and the thread can see
  * that in last_unlock. The lock still belongs to the thread that locked it. */
-static void a_guard_unlocks_in_the_thread_that_locked(void **)
+CPP_TEST(a_guard_unlocks_in_the_thread_that_locked)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-thread"));
@@ -329,7 +329,7 @@ static std::string failed_call()
 }
 
 /* Goal: the end of an object that was moved from is no call: zkl_error_detail still has the last failure. */
-static void the_end_of_a_moved_from_object_keeps_the_detail(void **)
+CPP_TEST(the_end_of_a_moved_from_object_keeps_the_detail)
 {
     auto first = std::make_unique<zkl::client>(options());
     zkl::client client(std::move(*first));
@@ -352,7 +352,7 @@ static void the_end_of_a_moved_from_object_keeps_the_detail(void **)
 
 /* Goal: session_id and server return what the C functions return. A wrong call of a number answers
  * 0. */
-static void a_client_tells_its_session_and_server(void **)
+CPP_TEST(a_client_tells_its_session_and_server)
 {
     zkl::client client(options());
     char address[256];
@@ -379,7 +379,7 @@ static void a_client_tells_its_session_and_server(void **)
 }
 
 /* Goal: a mutex shows the state of its hold, the reason, and the standing of its waiter. */
-static void a_mutex_tells_its_hold_and_who_waits(void **)
+CPP_TEST(a_mutex_tells_its_hold_and_who_waits)
 {
     zkl::client client(options());
     zkl::mutex mutex(client, cluster_path("cpp-state"));
@@ -406,7 +406,7 @@ static void a_mutex_tells_its_hold_and_who_waits(void **)
 }
 
 /* Goal: a forked child gets ZKL_EFORK from all it inherits, and its destructors harm nobody. */
-static void a_forked_child_is_refused(void **)
+CPP_TEST(a_forked_child_is_refused)
 {
     if (UNDER_ASAN)
         skip(); /* children of a busy process hang under it */
@@ -428,26 +428,4 @@ static void a_forked_child_is_refused(void **)
         return wrong;
     }));
     check_true(mutex.still_held(0ms));
-}
-
-static const struct CMUnitTest tests[] = {
-    cpp_test(unique_lock_takes_a_mutex_in_each_way),
-    cpp_test(lock_guard_and_scoped_lock_take_a_mutex),
-    cpp_test(locks_of_two_end),
-    cpp_test(times_may_be_of_any_size_and_clock),
-    cpp_test(acquire_gives_grants_and_says_why_not),
-    cpp_test(exceptions_carry_codes),
-    cpp_test(a_guard_outlives_its_hold),
-    cpp_test(a_closed_client_refuses_and_unlocks),
-    cpp_test(moved_from_objects_are_refused),
-    cpp_test(a_guard_unlocks_in_the_thread_that_locked),
-    cpp_test(the_end_of_a_moved_from_object_keeps_the_detail),
-    cpp_test(a_client_tells_its_session_and_server),
-    cpp_test(a_mutex_tells_its_hold_and_who_waits),
-    cpp_test(a_forked_child_is_refused),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "cpp", tests);
 }

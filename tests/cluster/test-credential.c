@@ -104,7 +104,7 @@ static void check_is_alice(struct zkl_client *client, const char *path)
 
 /* Goal: a file's first line is the credential, whatever ends that line and comes after it. The text
  * of a variable is read in the same way. The file may be deleted afterwards. */
-static void the_first_line_of_a_file_or_a_variable_is_the_credential(void)
+WORLD_TEST(the_first_line_of_a_file_or_a_variable_is_the_credential)
 {
     static const char *const texts[] = {CREDENTIAL "\n", CREDENTIAL, CREDENTIAL "\r\n",
                                         CREDENTIAL "\nbob:builder\n"};
@@ -129,7 +129,7 @@ static int write_late(void *fd)
 
 /* Goal: a pipe is as good as a file, also if its writer is slow. The client refuses a pipe without
  * a writer instead of waiting for one. */
-static void a_pipe_is_read_as_a_file_is(void)
+WORLD_TEST(a_pipe_is_read_as_a_file_is)
 {
     struct zkl_client_options options = creator_options();
     struct actor *actor = world_actor();
@@ -163,7 +163,7 @@ static int open_of_file(void *name)
 
 /* Goal: an open gives up a pipe whose writer is silent, though the writer never closes it. Method:
  * the test writes one byte to the pipe, and keeps it open. */
-static void a_pipe_with_a_silent_writer_is_given_up(void)
+WORLD_TEST(a_pipe_with_a_silent_writer_is_given_up)
 {
     struct actor *actor = world_actor();
     char name[512];
@@ -178,7 +178,7 @@ static void a_pipe_with_a_silent_writer_is_given_up(void)
 }
 
 /* Goal: the longest credential that is allowed works. */
-static void the_longest_credential_works(void)
+WORLD_TEST(the_longest_credential_works)
 {
     char text[MOST + 1] = "alice:";
 
@@ -193,7 +193,7 @@ static void the_longest_credential_works(void)
 /* Goal: as in Curator's TestLockACLs, the path of a lock and its nodes have the client's ACL if the
  * client makes them. A node that was there keeps its own ACL. Method: another client's parent,
  * which lets others make nodes below it. */
-static void what_is_made_gets_the_acl_and_what_was_there_keeps_its_own(void)
+WORLD_TEST(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own)
 {
     const char *parent = cluster_path("parent-of-others");
     struct wire_acl acl = {READ | CREATE, "ip", "127.0.0.1"};
@@ -229,7 +229,7 @@ static void check_belongs_to_others(struct zkl_client *client, const char *path)
 
 /* Goal: with another credential, or with none, a call refuses a path that belongs to another
  * client. It says what is denied and what to do. The right credential still works. */
-static void a_path_of_somebody_else_says_what_is_denied_and_what_to_do(void)
+WORLD_TEST(a_path_of_somebody_else_says_what_is_denied_and_what_to_do)
 {
     const char *path = cluster_path("somebody-elses");
 
@@ -253,7 +253,7 @@ static void on_event(const struct zkl_log_event *event, void *told)
 
 /* Goal: a credential that the server refuses says so, in open and in every call, with not a word of
  * it in a sentence or a line. */
-static void a_refused_credential_is_not_told(void)
+WORLD_TEST(a_refused_credential_is_not_told)
 {
     struct zkl_client_options options = creator_options();
     struct zkl_client *client = NULL;
@@ -302,7 +302,7 @@ static void unheard(struct zkl_client_options *options, struct proxy **proxy, st
 
 /* Goal: nothing is sent before the server is known to have accepted the credential, also where its first answer was
  * lost: a refusal ends the session at any moment. Method: it is held back while a lock is due. */
-static void a_lost_answer_to_the_credential_is_made_up_for(void)
+WORLD_TEST(a_lost_answer_to_the_credential_is_made_up_for)
 {
     for (int accepted = 0; accepted < 2; accepted++) {
         struct zkl_client_options options = creator_options();
@@ -386,7 +386,7 @@ static void *be_refused(void *arg)
 /* Goal: nothing in memory breaks where a session ends just when something is sent, below a chroot or
  * not, by one operation or several. Method: many of them, side by side; libzookeeper's zoo_amulti then
  * leaks, and frees paths that it put a chroot before twice, and paths that are not its own. */
-static void a_session_that_just_ended_takes_nothing(void)
+WORLD_TEST(a_session_that_just_ended_takes_nothing)
 {
     enum { THREADS = 24 };
     struct zkl_client_options options = creator_options();
@@ -441,7 +441,7 @@ static void check_bad_bytes(const char *bytes, size_t size, const char *word)
 }
 
 /* Goal: a file that gives no credential is named, with the reason, and not a byte of it is. */
-static void a_file_without_a_credential_is_named(void)
+WORLD_TEST(a_file_without_a_credential_is_named)
 {
     char text[MOST + 2];
 
@@ -460,7 +460,7 @@ static void a_file_without_a_credential_is_named(void)
 
 /* Goal: an open also names a file that it may not read. Method: root may read any file, so that the
  * test's thread reads as another user. */
-static void a_file_that_may_not_be_read_is_named(void)
+WORLD_TEST(a_file_that_may_not_be_read_is_named)
 {
     const char *name = file_of(CREDENTIAL);
     struct stat folder;
@@ -482,7 +482,7 @@ static void a_file_that_may_not_be_read_is_named(void)
 }
 
 /* Goal: a variable that is not set, is empty or too long is named. */
-static void a_variable_without_a_credential_is_named(void)
+WORLD_TEST(a_variable_without_a_credential_is_named)
 {
     struct zkl_client_options options = creator_options();
     char text[MOST + 2];
@@ -502,7 +502,7 @@ static void a_variable_without_a_credential_is_named(void)
 
 /* Goal: a scheme needs exactly one source, and a source needs a scheme. Method: every
  * combination. */
-static void a_scheme_goes_with_exactly_one_source(void)
+WORLD_TEST(a_scheme_goes_with_exactly_one_source)
 {
     const char *name = file_of(CREDENTIAL);
 
@@ -540,7 +540,7 @@ static void check_same_user(const char *one, const char *other)
 /* Goal: a credential from any source may have its scheme in front, as the command zklock writes it.
  * The number of colons decides which of the two forms it has. A user may thus have the scheme's
  * name, and a password may have colons. */
-static void a_credential_may_have_its_scheme_in_front(void)
+WORLD_TEST(a_credential_may_have_its_scheme_in_front)
 {
     static const char *const alices[] = {CREDENTIAL, "digest:" CREDENTIAL};
     static const char *const digests[] = {"digest:" WORD, "digest:digest:" WORD};
@@ -569,7 +569,7 @@ static void a_credential_may_have_its_scheme_in_front(void)
 }
 
 /* Goal: what can't be a credential is refused by the open, and not by an ACL later, without its text. */
-static void what_is_no_credential_is_told_at_once(void)
+WORLD_TEST(what_is_no_credential_is_told_at_once)
 {
     static const char *const texts[] = {WORD, "alice:", ":" WORD,
                                         "digest:"
@@ -657,7 +657,7 @@ static size_t count_in_memory(void)
  * without an address, so that libzookeeper, which keeps copies of its own, never gets the
  * credential. Then the test searches the memory. It first tries that the search finds what is
  * there. */
-static void a_failed_open_leaves_nothing_in_memory(void)
+WORLD_TEST(a_failed_open_leaves_nothing_in_memory)
 {
     struct zkl_client_options options = creator_options();
     struct zkl_client *client = NULL;
@@ -676,28 +676,4 @@ static void a_failed_open_leaves_nothing_in_memory(void)
     options.servers = "[1:2:3]:2181";
     check_num(zkl_client_open(&client, &options), ==, ZKL_EBADSERVERS);
     check_num(count_in_memory(), ==, 0);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(the_first_line_of_a_file_or_a_variable_is_the_credential),
-    world_test(a_pipe_is_read_as_a_file_is),
-    world_test(a_pipe_with_a_silent_writer_is_given_up),
-    world_test(a_credential_may_have_its_scheme_in_front),
-    world_test(what_is_no_credential_is_told_at_once),
-    world_test(the_longest_credential_works),
-    world_test(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own),
-    world_test(a_path_of_somebody_else_says_what_is_denied_and_what_to_do),
-    world_test(a_refused_credential_is_not_told),
-    world_test(a_lost_answer_to_the_credential_is_made_up_for),
-    world_test(a_session_that_just_ended_takes_nothing),
-    world_test(a_file_without_a_credential_is_named),
-    world_test(a_file_that_may_not_be_read_is_named),
-    world_test(a_variable_without_a_credential_is_named),
-    world_test(a_scheme_goes_with_exactly_one_source),
-    world_test(a_failed_open_leaves_nothing_in_memory),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "credential", tests);
 }

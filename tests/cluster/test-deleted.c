@@ -118,7 +118,7 @@ static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size
 /* Goal: the same for a waiter whose link is down, so that it hears nothing of the deletion. It
  * hears nothing after that either, as the proxy mutes all events. The client lists when the link is
  * back. Modes: F11. */
-static void an_unlinked_waiter_queues_again(void)
+WORLD_TEST(an_unlinked_waiter_queues_again)
 {
     char start[128];
 
@@ -147,7 +147,7 @@ static void an_unlinked_waiter_queues_again(void)
  * to the predecessor makes the waiter list. The proxy holds that list back until both nodes are
  * deleted, and mutes the event of the waiter's own node. The waiter must learn the deletion from
  * the list. */
-static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void)
+WORLD_TEST(a_waiter_that_hears_only_of_its_predecessor_queues_again)
 {
     struct proxy *proxy = world_proxy();
     struct scene s = scene_begin("late", proxy_address(proxy));
@@ -193,7 +193,7 @@ static void check_lost_and_lock_again(struct zkl_mutex *mutex)
 
 /* Goal: without one, the holder knows after the next heartbeat, a quarter of the session timeout
  * later. Modes: F12, F34b. */
-static void a_holder_without_one_knows_by_the_next_heartbeat(void)
+WORLD_TEST(a_holder_without_one_knows_by_the_next_heartbeat)
 {
     const int session_ms = 4000;
     const char *path = cluster_path("untold");
@@ -216,7 +216,7 @@ static void a_holder_without_one_knows_by_the_next_heartbeat(void)
 
 /* Goal: of many holds of one client exactly the one is lost whose node was deleted: the heartbeat
  * that fails for one goes on for the others. */
-static void only_the_hold_is_lost_whose_node_was_deleted(void)
+WORLD_TEST(only_the_hold_is_lost_whose_node_was_deleted)
 {
     enum { N = 10 };
     struct zkl_client_options options = cluster_options();
@@ -235,16 +235,4 @@ static void only_the_hold_is_lost_whose_node_was_deleted(void)
         check_num(zkl_mutex_unlock(mutexes[i]), ==, i == 5 ? ZKL_ELOST : 0);
         world_drop(mutexes[i]);
     }
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(an_unlinked_waiter_queues_again),
-    world_test(a_waiter_that_hears_only_of_its_predecessor_queues_again),
-    world_test(a_holder_without_one_knows_by_the_next_heartbeat),
-    world_test(only_the_hold_is_lost_whose_node_was_deleted),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "deleted", tests);
 }

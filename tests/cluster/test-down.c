@@ -13,7 +13,7 @@
 /* Goal: the test kills the server and restarts it within the session timeout. That costs neither
  * the hold nor the place in the queue. The holder's callback gets SUSPECT and HELD, and its token
  * stays. The waiter's node stays, and the waiter gets the lock after the holder. */
-static void hold_and_place_live_through_a_restart(void)
+WORLD_TEST(hold_and_place_live_through_a_restart)
 {
     struct scene *s = scene_begin("restart", RESTART_SESSION_MS);
     char before[128], after[128];
@@ -43,7 +43,7 @@ static void hold_and_place_live_through_a_restart(void)
 
 /* Goal: without a server a lock with a deadline ends at the deadline, whether the link is known to
  * be down or not, and a lock with a cancel object as soon as that is set. Modes: F17. */
-static void a_wait_without_a_server_ends_in_time(void)
+WORLD_TEST(a_wait_without_a_server_ends_in_time)
 {
     struct scene *s = scene_begin("in-time", RESTART_SESSION_MS);
     struct zkl_cancel *cancel = world_cancel();
@@ -66,7 +66,7 @@ static void a_wait_without_a_server_ends_in_time(void)
 
 /* Goal: a waiter in the queue loses its server. A cancel object still ends the wait, without a
  * server. The client deletes the waiter's node when the server is back. */
-static void a_waiter_in_the_queue_ends_in_time(void)
+WORLD_TEST(a_waiter_in_the_queue_ends_in_time)
 {
     struct scene *s = scene_begin("in-queue", RESTART_SESSION_MS);
     struct zkl_cancel *cancel = world_cancel();
@@ -90,7 +90,7 @@ static void a_waiter_in_the_queue_ends_in_time(void)
 }
 
 /* Goal: a try without a server ends after one session timeout. Modes: F17. */
-static void a_try_without_a_server_ends_after_a_session_timeout(void)
+WORLD_TEST(a_try_without_a_server_ends_after_a_session_timeout)
 {
     struct scene *s = scene_begin("try", 1000);
     server_down();
@@ -103,7 +103,7 @@ static void a_try_without_a_server_ends_after_a_session_timeout(void)
 
 /* Goal: an unlock without a server does not wait for one, but says that no answer came. The client
  * deletes the node once the server is back, although the session lives on. Modes: F13. */
-static void an_unlock_without_a_server_is_unconfirmed(void)
+WORLD_TEST(an_unlock_without_a_server_is_unconfirmed)
 {
     struct scene *s = scene_begin("unlock", RESTART_SESSION_MS);
     for (int i = 0; i < 2; i++) { /* the link is known to be down, or not yet */
@@ -125,7 +125,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void)
 
 /* Goal: a lock that was called without a server is granted when one is there, within its
  * deadline. */
-static void a_lock_is_granted_when_the_server_is_back(void)
+WORLD_TEST(a_lock_is_granted_when_the_server_is_back)
 {
     struct scene *s = scene_begin("back", RESTART_SESSION_MS);
     server_down();
@@ -142,7 +142,7 @@ static void a_lock_is_granted_when_the_server_is_back(void)
 
 /* Goal: a close without a server ends within its bound and does not claim the session's end. It
  * also ends a wait of the client. The node is removed when the session expires. */
-static void a_close_without_a_server_is_bounded(void)
+WORLD_TEST(a_close_without_a_server_is_bounded)
 {
     struct scene *s = scene_begin("close", SHORT_SESSION_MS);
     check_ok(zkl_mutex_lock(s->mutex));
@@ -165,7 +165,7 @@ static void a_close_without_a_server_is_bounded(void)
 
 /* Goal: an operation that closes without a server ends, too, and does not claim the session's end: by itself, or in
  * zkl_client_free. */
-static void a_close_by_operation_without_a_server_ends(void)
+WORLD_TEST(a_close_by_operation_without_a_server_ends)
 {
     for (int freed = 0; freed < 2; freed++) {
         struct completion done = {0};
@@ -184,20 +184,4 @@ static void a_close_by_operation_without_a_server_ends(void)
         scene_end(s);
         world_clear();
     }
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(hold_and_place_live_through_a_restart),
-    world_test(a_wait_without_a_server_ends_in_time),
-    world_test(a_waiter_in_the_queue_ends_in_time),
-    world_test(a_try_without_a_server_ends_after_a_session_timeout),
-    world_test(an_unlock_without_a_server_is_unconfirmed),
-    world_test(a_lock_is_granted_when_the_server_is_back),
-    world_test(a_close_without_a_server_is_bounded),
-    world_test(a_close_by_operation_without_a_server_ends),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "down", tests);
 }

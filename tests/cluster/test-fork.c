@@ -49,7 +49,7 @@ static int set_cancel(void *cancel)
 
 /* Goal: a child that sets a cancel object it has inherited does not end its parent's waits: the bit
  * is the child's own copy. */
-static void a_childs_cancel_does_not_reach_the_parent(void **state)
+CLUSTER_TEST(a_childs_cancel_does_not_reach_the_parent)
 {
     const char *path = cluster_path("fork-cancel");
     struct zkl_client *client = cluster_client();
@@ -57,7 +57,6 @@ static void a_childs_cancel_does_not_reach_the_parent(void **state)
     struct cancel_wait wait = {.mutex = mutex};
     struct actor *waiter = actor_new();
 
-    (void)state;
     check_ok(zkl_cancel_new(&wait.cancel));
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(waiter, do_lock_cancel, &wait);
@@ -99,12 +98,11 @@ static int call_all(void *arg)
 /* Goal: a child uses handles of each kind that its parent has. Each call refuses immediately and
  * says why. The child changes nothing, not even at the end of its thread, which is the copy of the
  * holding thread. The parent keeps its holds, and unlocks. Modes: F53. */
-static void what_a_child_inherits_refuses_to_work(void **state)
+CLUSTER_TEST(what_a_child_inherits_refuses_to_work)
 {
     struct zkl_client *client = cluster_client();
     struct refused_calls e;
 
-    (void)state;
     skip_under_gcc_tsan();
     refused_calls_hold(&e, client);
     check_ok(in_child(call_all, &e));
@@ -140,7 +138,7 @@ static int wait_for_mutex(void *mutex)
 /* Goal: the process forks children while its threads wait, for a lock of each kind. The children
  * use what they have inherited, and disturb no thread: all threads wait on, and get their locks.
  * Modes: F53. */
-static void a_fork_amid_waits_disturbs_nobody(void **state)
+CLUSTER_TEST(a_fork_amid_waits_disturbs_nobody)
 {
     enum { WAITERS = 4 };
     struct zkl_client *client = cluster_client();
@@ -148,7 +146,6 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     struct refused_calls e;
     char root[300];
 
-    (void)state;
     skip_under_gcc_tsan();
     skip_under_asan();
     refused_calls_hold(&e, client);
@@ -226,14 +223,13 @@ static int open_own_and_let_a_child_do_so(void *path)
 }
 
 /* Modes: F53. */
-static void a_child_can_open_its_own(void **state)
+CLUSTER_TEST(a_child_can_open_its_own)
 {
     skip_under_gcc_tsan();
     const char *path = cluster_path("parents");
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     for (int i = 0; i < 3; i++)
         check_ok(in_child(open_own_and_let_a_child_do_so, (void *)path));
@@ -258,7 +254,7 @@ static int lock_until_told(void *mutex)
 
 /* Goal: a child that is forked in the midst of other threads' calls can open its own all the same:
  * no lock of the library is left taken in it. Modes: F53. */
-static void a_fork_amid_calls_leaves_no_lock_taken(void **state)
+CLUSTER_TEST(a_fork_amid_calls_leaves_no_lock_taken)
 {
     skip_under_gcc_tsan();
     skip_under_asan();
@@ -267,7 +263,6 @@ static void a_fork_amid_calls_leaves_no_lock_taken(void **state)
     struct zkl_mutex *mutex = cluster_mutex(client, path), *held = cluster_mutex(client, busy);
     struct actor *actors[3] = {actor_new(), actor_new(), actor_new()};
 
-    (void)state;
     atomic_store(&forked_enough, false);
     check_ok(zkl_mutex_lock(held));
     for (int i = 0; i < 3; i++)
@@ -299,7 +294,7 @@ static void fork_at_first(int code, void *arg)
 /* Goal: a child that a callback forks runs no further callback of its parent, not even on the
  * parent's event loop, to which the callback returns. Method: two operations are done. The first
  * one's callback forks, and the child returns. */
-static void a_fork_in_a_callback_ends_the_childs_dispatch(void **state)
+CLUSTER_TEST(a_fork_in_a_callback_ends_the_childs_dispatch)
 {
     skip_under_gcc_tsan();
     struct zkl_client *client = cluster_client();
@@ -308,7 +303,6 @@ static void a_fork_in_a_callback_ends_the_childs_dispatch(void **state)
     struct zkl_owner *owner;
     int status, fd = zkl_client_event_fd(client), ran = 0;
 
-    (void)state;
     check_num(fd, >=, 0);
     check_ok(zkl_owner_new(&owner));
     callbacks = 0;
@@ -333,18 +327,4 @@ static void a_fork_in_a_callback_ends_the_childs_dispatch(void **state)
     zkl_owner_use(NULL);
     check_ok(zkl_owner_free(owner));
     cluster_free(client, mutexes[0], mutexes[1]);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(a_fork_in_a_callback_ends_the_childs_dispatch),
-    cluster_test(what_a_child_inherits_refuses_to_work),
-    cluster_test(a_fork_amid_waits_disturbs_nobody),
-    cluster_test(a_child_can_open_its_own),
-    cluster_test(a_fork_amid_calls_leaves_no_lock_taken),
-    cluster_test(a_childs_cancel_does_not_reach_the_parent),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "fork", tests);
 }

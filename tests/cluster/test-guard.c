@@ -61,7 +61,7 @@ static void delete_node(const char *path)
 /* Goal: the server carries out a holder's transaction. After the deletion of the holder's node it
  * refuses the same transaction, whatever the holder knew when it made it. The library then makes no
  * new guard. */
-static void the_server_refuses_who_does_not_hold(void)
+WORLD_TEST_IN(the_server_refuses_who_does_not_hold, set_up, tear_down)
 {
     const char *path = cluster_path("mutex");
     struct zkl_client *client = world_client();
@@ -88,7 +88,7 @@ static void the_server_refuses_who_does_not_hold(void)
 
 /* Goal: a program asks for a guard for an owner as for a thread, for permits, and for all members
  * of a multi-lock. */
-static void all_that_is_held_can_be_checked(void)
+WORLD_TEST_IN(all_that_is_held_can_be_checked, set_up, tear_down)
 {
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = world_mutex(client, cluster_path("owner"));
@@ -131,7 +131,7 @@ static void all_that_is_held_can_be_checked(void)
 }
 
 /* Goal: the lock's client and the application's handle may be below different chroots. */
-static void chroots_may_differ(void)
+WORLD_TEST_IN(chroots_may_differ, set_up, tear_down)
 {
     struct zkl_client_options options = cluster_options();
     char servers[200];
@@ -162,14 +162,4 @@ static void chroots_may_differ(void)
     check_ok(write_data(ops, 1));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(write_data(ops, 1), ==, ZNONODE);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(the_server_refuses_who_does_not_hold, set_up, tear_down),
-        WORLD_TEST(all_that_is_held_can_be_checked, set_up, tear_down),
-        WORLD_TEST(chroots_may_differ, set_up, tear_down),
-    };
-    return CLUSTER_MAIN(argc, argv, "guard", tests);
 }

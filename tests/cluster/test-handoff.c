@@ -60,7 +60,7 @@ static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex 
 /* --- in turn ---------------------------------------------------------------------------------- */
 
 /* Goal: threads of one handle get the lock in their order, on one node with one token. */
-static void threads_take_turns_on_one_node(void **state)
+CLUSTER_TEST(threads_take_turns_on_one_node)
 {
     const char *path = cluster_path("turns");
     struct zkl_client *client = cluster_client();
@@ -68,7 +68,6 @@ static void threads_take_turns_on_one_node(void **state)
     struct actor *actors[THREADS];
     struct take takes[THREADS];
 
-    (void)state;
     takes_of(takes, mutex, THREADS);
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -95,7 +94,7 @@ static void threads_take_turns_on_one_node(void **state)
 
 /* Goal: owners that are no threads take turns with threads. Method: an owner waits behind a thread, and a
  * thread behind that. */
-static void owners_take_turns_with_threads(void **state)
+CLUSTER_TEST(owners_take_turns_with_threads)
 {
     const char *path = cluster_path("owners");
     struct zkl_client *client = cluster_client();
@@ -106,7 +105,6 @@ static void owners_take_turns_with_threads(void **state)
     struct actor *actors[1];
     struct take takes[1] = {take_of(mutex)};
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
     check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, &grant, note_completion, &done, NULL));
@@ -169,7 +167,7 @@ static bool stays_for_long(struct zkl_mutex *mutex, const atomic_long *cycles)
 /* Goal: no contender outside starves. Without one the lock stays on one node forever. Method: some
  * threads run on one handle. While they are alone the token stays. Then another client gets the
  * lock again and again. */
-static void others_get_their_turn(void **state)
+CLUSTER_TEST(others_get_their_turn)
 {
     const char *path = cluster_path("others");
     struct zkl_client *client = cluster_client(), *other = cluster_client();
@@ -180,7 +178,6 @@ static void others_get_their_turn(void **state)
     uint64_t token = 0;
     struct runner runner = {mutex, &stop, &cycles};
 
-    (void)state;
     for (int i = 0; i < THREADS; i++) {
         actors[i] = actor_new();
         actor_begin(actors[i], run_until, &runner);
@@ -204,7 +201,7 @@ static void others_get_their_turn(void **state)
 
 /* Goal: when the client knows of a contender outside, the threads hand the lock on
  * local_handoffs_max times and no more. */
-static void it_is_handed_on_so_often_while_others_wait(void **state)
+CLUSTER_TEST(it_is_handed_on_so_often_while_others_wait)
 {
     const char *path = cluster_path("limit");
     struct zkl_client *client = cluster_client(), *other = cluster_client();
@@ -212,7 +209,6 @@ static void it_is_handed_on_so_often_while_others_wait(void **state)
     struct actor *actors[THREADS], *last = actor_new();
     struct take takes[THREADS];
 
-    (void)state;
     takes_of(takes, mutex, THREADS);
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -250,7 +246,7 @@ static void it_is_handed_on_so_often_while_others_wait(void **state)
 /* --- giving up -------------------------------------------------------------------------------- */
 
 /* Goal: the lock passes over a waiter that gave up, and the other waiters keep their order. */
-static void who_gives_up_is_passed_over(void **state)
+CLUSTER_TEST(who_gives_up_is_passed_over)
 {
     const char *path = cluster_path("gives-up");
     struct zkl_client *client = cluster_client();
@@ -259,7 +255,6 @@ static void who_gives_up_is_passed_over(void **state)
     struct actor *actors[4];
     struct take takes[4];
 
-    (void)state;
     check_ok(zkl_cancel_new(&cancel));
     takes_of(takes, mutex, 4);
     takes[0].wait.deadline_ns = zkl_now_ns() + lag_room_ms(300) * INT64_C(1000000);
@@ -283,7 +278,7 @@ static void who_gives_up_is_passed_over(void **state)
 }
 
 /* Goal: if the thread that queues for all gives up, the next one queues. */
-static void the_next_one_queues_for_who_gave_up(void **state)
+CLUSTER_TEST(the_next_one_queues_for_who_gave_up)
 {
     const char *path = cluster_path("queues");
     struct zkl_client *client = cluster_client(), *other = cluster_client();
@@ -291,7 +286,6 @@ static void the_next_one_queues_for_who_gave_up(void **state)
     struct actor *first = actor_new(), *actors[1];
     struct take take = take_of(mutex), takes[1] = {take_of(mutex)};
 
-    (void)state;
     check_ok(zkl_mutex_lock(outside));
     take.wait.deadline_ns = zkl_now_ns() + lag_room_ms(500) * INT64_C(1000000);
     actor_begin(first, do_acquire, &take);
@@ -312,7 +306,7 @@ static void the_next_one_queues_for_who_gave_up(void **state)
 
 /* Goal: when the session ends, its holder hears of it. The waiters then get the lock anew, in the
  * old order, each within its own deadline. They do not wait for the thread that lost it. */
-static void an_expiry_keeps_the_order_of_who_waits(void **state)
+CLUSTER_TEST(an_expiry_keeps_the_order_of_who_waits)
 {
     const char *path = cluster_path("expired");
     struct zkl_client *client = client_of(lag_session_ms(EXPIRING_MS));
@@ -321,7 +315,6 @@ static void an_expiry_keeps_the_order_of_who_waits(void **state)
     struct take takes[THREADS];
     uint64_t token;
 
-    (void)state;
     takes_of(takes, mutex, THREADS);
     takes[THREADS - 1].wait.deadline_ns =
         zkl_now_ns() + (lag_is_slow() ? 60000 : 8000) * INT64_C(1000000);
@@ -350,7 +343,7 @@ static void an_expiry_keeps_the_order_of_who_waits(void **state)
 
 /* Goal: a thread never hands on a hold with a lease. It hands on a hold without one to a thread
  * with a lease, and the hold has that lease from then on. */
-static void a_leased_hold_is_not_handed_on(void **state)
+CLUSTER_TEST(a_leased_hold_is_not_handed_on)
 {
     const char *path = cluster_path("leased");
     struct zkl_client *client = cluster_client();
@@ -358,7 +351,6 @@ static void a_leased_hold_is_not_handed_on(void **state)
     struct actor *actors[2];
     struct take takes[2] = {take_of(mutex), take_of(mutex)};
 
-    (void)state;
     takes[0].wait.lease_ms = 5000;
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -379,7 +371,7 @@ static void a_leased_hold_is_not_handed_on(void **state)
 
 /* Goal: a holder that another client has asked to release does not hand the lock on. The next
  * thread queues. */
-static void a_revoked_hold_is_not_handed_on(void **state)
+CLUSTER_TEST(a_revoked_hold_is_not_handed_on)
 {
     const char *path = cluster_path("revoked");
     struct notes notes = NOTES_INIT;
@@ -389,7 +381,6 @@ static void a_revoked_hold_is_not_handed_on(void **state)
     struct take takes[2] = {take_of(mutex), take_of(mutex)};
     char node[256];
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -407,20 +398,4 @@ static void a_revoked_hold_is_not_handed_on(void **state)
     actor_end(actors[0]);
     actor_end(actors[1]);
     cluster_free(client, mutex);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cluster_test(threads_take_turns_on_one_node),
-        cluster_test(owners_take_turns_with_threads),
-        cluster_test(others_get_their_turn),
-        cluster_test(it_is_handed_on_so_often_while_others_wait),
-        cluster_test(who_gives_up_is_passed_over),
-        cluster_test(the_next_one_queues_for_who_gave_up),
-        cluster_test(an_expiry_keeps_the_order_of_who_waits),
-        cluster_test(a_leased_hold_is_not_handed_on),
-        cluster_test(a_revoked_hold_is_not_handed_on),
-    };
-    return CLUSTER_MAIN(argc, argv, "handoff", tests);
 }

@@ -10,7 +10,7 @@
 
 /* Goal: a path that ZooKeeper's own rules refuse (Unicode beyond them, bytes that are no UTF-8) is
  * refused as a path, by zkl_mutex_new, before anything is asked of the server. */
-static void paths_that_no_server_takes_are_refused_at_once(void **state)
+CLUSTER_TEST(paths_that_no_server_takes_are_refused_at_once)
 {
     static const char *const paths[] = {"/c1-\xc2\x85",
                                         "/private-\xee\x80\x80",
@@ -21,7 +21,6 @@ static void paths_that_no_server_takes_are_refused_at_once(void **state)
                                         "/beyond-\xf0\x9f\x98\x80"};
     struct zkl_client *client = cluster_client();
 
-    (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct zkl_mutex *mutex = NULL;
         check_num(zkl_mutex_new(&mutex, client, paths[i], NULL), ==, ZKL_EBADPATH);
@@ -35,7 +34,7 @@ struct bad {
 };
 
 /* Goal: each way to write a path wrongly is refused by zkl_mutex_new, which says what is wrong. */
-static void malformed_paths_are_explained(void **state)
+CLUSTER_TEST(malformed_paths_are_explained)
 {
     static const struct bad paths[] = {
         {"", "empty"},         {"locks/a", "slash"},     {"/", "root"},
@@ -46,7 +45,6 @@ static void malformed_paths_are_explained(void **state)
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = NULL;
 
-    (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         check_fails(zkl_mutex_new(&mutex, client, paths[i].text, NULL), ZKL_EBADPATH,
                     paths[i].word);
@@ -56,13 +54,12 @@ static void malformed_paths_are_explained(void **state)
 
 /* Goal: a client can lock a path of 512 bytes, with anything in it that ZooKeeper accepts. It
  * refuses a path of 513 bytes. */
-static void the_longest_path_works(void **state)
+CLUSTER_TEST(the_longest_path_works)
 {
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = NULL;
     char path[514];
 
-    (void)state;
     memset(path, 'p', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     memcpy(path, "/l\xc3\xa4nge .../zookeeper/", 21);
@@ -77,7 +74,7 @@ static void the_longest_path_works(void **state)
 
 /* Goal: each way to write a server list wrongly is refused, with the list and a reason in words,
  * also in errbuf. */
-static void malformed_server_lists_are_explained(void **state)
+CLUSTER_TEST(malformed_server_lists_are_explained)
 {
     static const struct bad lists[] = {
         {"", "empty"},
@@ -110,7 +107,6 @@ static void malformed_server_lists_are_explained(void **state)
     struct zkl_client *client = NULL;
     char errbuf[512];
 
-    (void)state;
     options.errbuf = errbuf;
     options.errbuf_size = sizeof errbuf;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -122,7 +118,7 @@ static void malformed_server_lists_are_explained(void **state)
 }
 
 /* Goal: open refuses an option out of range, and names it. It cuts errbuf to its size. */
-static void options_out_of_range_are_named(void **state)
+CLUSTER_TEST(options_out_of_range_are_named)
 {
     static const int sessions[] = {-1, 1, 99, 86400001};
     static const int64_t connects[] = {-1, INT64_MIN, ZKL_TIMEOUT_MAX_MS + 1, INT64_MAX};
@@ -130,7 +126,6 @@ static void options_out_of_range_are_named(void **state)
     struct zkl_client *client = NULL;
     char owner[514], errbuf[4] = "xyz";
 
-    (void)state;
     options.errbuf = errbuf;
     options.errbuf_size = 3;
     check_fails(zkl_client_open(NULL, &options), ZKL_EINVAL, "client");
@@ -159,12 +154,11 @@ static void options_out_of_range_are_named(void **state)
 }
 
 /* Goal: credentials that are half there, and ACLs that cannot be, are refused. */
-static void halves_of_credentials_are_refused(void **state)
+CLUSTER_TEST(halves_of_credentials_are_refused)
 {
     struct zkl_client_options options = cluster_options();
     struct zkl_client *client = NULL;
 
-    (void)state;
     options.auth_scheme = "digest";
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "auth_credential");
     options.auth_scheme = NULL;
@@ -181,13 +175,12 @@ static void halves_of_credentials_are_refused(void **state)
 
 /* Goal: timeouts below 0 or above the limit are refused by each call that takes one, and the
  * largest that is allowed works. */
-static void timeouts_out_of_range_are_refused(void **state)
+CLUSTER_TEST(timeouts_out_of_range_are_refused)
 {
     static const int64_t bad[] = {-1, INT64_MIN, ZKL_TIMEOUT_MAX_MS + 1, INT64_MAX};
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("timeouts"));
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         check_fails(zkl_mutex_lock_for(mutex, bad[i]), ZKL_EBADTIMEOUT, "zkl_mutex_lock_for");
         check_fails(zkl_mutex_check(mutex, bad[i]), ZKL_EBADTIMEOUT, "zkl_mutex_check");
@@ -334,7 +327,7 @@ static void check_sizes(int (*call)(void *), const void *it, size_t own, enum us
 /* Goal: a function refuses a struct with a size that none has. It neither writes nor reads that
  * struct or what is behind it. The unknown end of a longer struct must ask for nothing. Where the
  * library fills a struct, that end is 0. */
-static void structs_of_no_sane_size_are_refused(void **state)
+CLUSTER_TEST(structs_of_no_sane_size_are_refused)
 {
     const struct zkl_client_options options = cluster_options();
     static const struct zkl_mutex_options of_mutex = ZKL_MUTEX_OPTIONS_INIT;
@@ -345,7 +338,6 @@ static void structs_of_no_sane_size_are_refused(void **state)
     static const struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
     static const struct zkl_lock_metrics of_locks = ZKL_LOCK_METRICS_INIT;
 
-    (void)state;
     sized_client = cluster_client();
     sized_mutex = cluster_mutex(sized_client, cluster_path("sizes"));
     const struct zkl_member member = zkl_member_mutex(sized_mutex);
@@ -363,7 +355,7 @@ static void structs_of_no_sane_size_are_refused(void **state)
 
 /* Goal: elements of an array lie as far apart as the first is long. The library refuses an element
  * that says another size, before it looks at the element by that size. */
-static void arrays_of_several_sizes_are_refused(void **state)
+CLUSTER_TEST(arrays_of_several_sizes_are_refused)
 {
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *one = cluster_mutex(client, cluster_path("array-one"));
@@ -372,7 +364,6 @@ static void arrays_of_several_sizes_are_refused(void **state)
     struct zkl_grant *grants = calloc(2, sizeof *grants);
     struct zkl_multi *multi = NULL;
 
-    (void)state;
     check_true(members && grants);
     members[0] = zkl_member_mutex(one);
     members[1] = zkl_member_mutex(two);
@@ -445,9 +436,8 @@ static void check_null(const struct call *call, int at)
 
 /* Goal: no pointer may be NULL but those of which the header says so, and the call says what is NULL. Method: each
  * pointer of each call in turn, with good arguments beside it, then all of them. */
-static void null_is_refused_unless_the_header_takes_it(void **state)
+CLUSTER_TEST(null_is_refused_unless_the_header_takes_it)
 {
-    (void)state;
     set_up_goods();
     check_ok(zkl_semaphore_acquire(goods.semaphore, 1, NULL, &goods.permit));
     nulls_refused = nulls_taken = 0;
@@ -488,11 +478,10 @@ static int call_in_another_thread(void *unused)
 
 /* Goal: each call answers what its header says: to the thread that holds, to another one, and after the close, when holds
  * count as lost. Modes: F17. */
-static void every_call_answers_as_its_header_says(void **state)
+CLUSTER_TEST(every_call_answers_as_its_header_says)
 {
     struct actor *actor = actor_new();
 
-    (void)state;
     set_up_goods();
     goods_hold(&goods);
     check_calls(goods_call_all(&goods, BY_THE_HOLDER, first, sizeof first));
@@ -504,23 +493,4 @@ static void every_call_answers_as_its_header_says(void **state)
     actor_end(actor);
     goods_free(&goods);
     cluster_free(goods.client, NULL);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(null_is_refused_unless_the_header_takes_it),
-    cluster_test(every_call_answers_as_its_header_says),
-    cluster_test(malformed_paths_are_explained),
-    cluster_test(the_longest_path_works),
-    cluster_test(malformed_server_lists_are_explained),
-    cluster_test(options_out_of_range_are_named),
-    cluster_test(halves_of_credentials_are_refused),
-    cluster_test(timeouts_out_of_range_are_refused),
-    cluster_test(structs_of_no_sane_size_are_refused),
-    cluster_test(arrays_of_several_sizes_are_refused),
-    cluster_test(paths_that_no_server_takes_are_refused_at_once),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "input", tests);
 }

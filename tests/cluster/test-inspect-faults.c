@@ -23,7 +23,7 @@ static int do_inspect(void *arg)
 /* Goal: a look sends two requests for the list and one for each child. It asks for the children
  * together: three round trips would do for any queue. (On a slow machine the client sends
  * keepalives besides, and pings.) */
-static void a_look_is_two_requests_and_one_for_each_child(void)
+WORLD_TEST(a_look_is_two_requests_and_one_for_each_child)
 {
     const char *path = cluster_path("requests");
     struct proxy *proxy = NULL;
@@ -45,7 +45,7 @@ static void a_look_is_two_requests_and_one_for_each_child(void)
 }
 
 /* Goal: an answer that is lost with the link is asked for again, at each step. */
-static void a_look_survives_a_lost_link(void)
+WORLD_TEST(a_look_survives_a_lost_link)
 {
     static const enum proxy_op ops[] = {PROXY_SYNC, PROXY_CHILDREN2, PROXY_GET};
     const char *path = cluster_path("lost");
@@ -68,7 +68,7 @@ static void a_look_survives_a_lost_link(void)
 
 /* Goal: a look leaves out a child that is deleted between the list and the look at that child. The
  * next contender is then the holder. Method: the proxy keeps the looks back. */
-static void a_child_that_goes_meanwhile_is_left_out(void)
+WORLD_TEST(a_child_that_goes_meanwhile_is_left_out)
 {
     const char *path = cluster_path("gone");
     struct proxy *proxy = NULL;
@@ -91,7 +91,7 @@ static void a_child_that_goes_meanwhile_is_left_out(void)
 
 /* Goal: a new session in between does no harm. Method: the link is held away until the session has
  * ended. */
-static void a_look_survives_its_session(void)
+WORLD_TEST(a_look_survives_its_session)
 {
     const char *path = cluster_path("session");
     struct proxy *proxy = NULL;
@@ -113,7 +113,7 @@ static void a_look_survives_its_session(void)
 
 /* Goal: a look ends at its deadline when the link is silent and when there is none, and its code
  * says which. The same client can look again once the link is back. */
-static void the_deadline_holds(void)
+WORLD_TEST(the_deadline_holds)
 {
     const char *path = cluster_path("deadline");
     struct proxy *proxy = NULL;
@@ -137,7 +137,7 @@ static void the_deadline_holds(void)
 
 /* Goal: close ends a look immediately with ZKL_ECLOSED, at each step of the look and without a
  * link. */
-static void close_ends_a_look(void)
+WORLD_TEST(close_ends_a_look)
 {
     static const enum proxy_op ops[] = {PROXY_CHILDREN2, PROXY_GET};
     const char *path = cluster_path("close");
@@ -189,7 +189,7 @@ static void check_unreadable(const struct zkl_entry *e)
 
 /* Goal: a look reports a node by its name alone if the server says nothing else of it, and all
  * other nodes as ever. Method: the proxy answers exists as a newer server does. */
-static void an_unreadable_node_is_told_by_its_name(void)
+WORLD_TEST(an_unreadable_node_is_told_by_its_name)
 {
     const char *path = cluster_path("unreadable");
     static const char *const lines[] = {"holds lock curator 0 lock-0000000000",
@@ -215,7 +215,7 @@ static void an_unreadable_node_is_told_by_its_name(void)
 
 /* Goal: an operator can break such a node by its path, which is never made twice, but break can't
  * compare it. Break refuses such a node with children. */
-static void an_unreadable_node_can_be_broken(void)
+WORLD_TEST(an_unreadable_node_can_be_broken)
 {
     const char *path = cluster_path("unreadable-break");
     struct proxy *proxy = NULL;
@@ -235,7 +235,7 @@ static void an_unreadable_node_can_be_broken(void)
 }
 
 /* Goal: a look reports that the server refused the credential. */
-static void a_refused_credential_is_told(void)
+WORLD_TEST(a_refused_credential_is_told)
 {
     struct zkl_client_options options = cluster_options();
     const struct zkl_inspection *inspection = NULL;
@@ -247,21 +247,4 @@ static void a_refused_credential_is_told(void)
     check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
     check_wait(zkl_client_get_state(client) == ZKL_CLIENT_AUTH_FAILED, WAIT_MS);
     check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(a_look_is_two_requests_and_one_for_each_child),
-    world_test(a_look_survives_a_lost_link),
-    world_test(a_child_that_goes_meanwhile_is_left_out),
-    world_test(a_look_survives_its_session),
-    world_test(the_deadline_holds),
-    world_test(close_ends_a_look),
-    world_test(an_unreadable_node_is_told_by_its_name),
-    world_test(an_unreadable_node_can_be_broken),
-    world_test(a_refused_credential_is_told),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "inspect-faults", tests);
 }

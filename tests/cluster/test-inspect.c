@@ -66,7 +66,7 @@ static void check_entry(const struct zkl_entry *e)
 /* Goal: a look shows the holder of a mutex, then its waiters in their order, each with what is
  * known of it and the node that it waits for. Method: three clients, at which a fourth looks. The
  * test compares all with what the server and the holder itself say. */
-static void a_holder_and_its_waiters_are_seen_in_order(void)
+WORLD_TEST(a_holder_and_its_waiters_are_seen_in_order)
 {
     const char *path = cluster_path("order");
     struct zkl_client *clients[3], *client = world_client();
@@ -110,7 +110,7 @@ static void a_holder_and_its_waiters_are_seen_in_order(void)
 
 /* Goal: so are readers and writers: a reader that holds, a writer behind it, a reader behind that, and
  * one that reads under its own write lock. */
-static void readers_and_writers_are_seen(void)
+WORLD_TEST(readers_and_writers_are_seen)
 {
     const char *path = cluster_path("rw");
     struct zkl_client *client = world_client();
@@ -148,7 +148,7 @@ static void readers_and_writers_are_seen(void)
 }
 
 /* Goal: a look separates named locks under one path, each with its own holder. */
-static void named_locks_are_queues_of_their_own(void)
+WORLD_TEST(named_locks_are_queues_of_their_own)
 {
     const char *path = cluster_path("named");
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
@@ -190,7 +190,7 @@ static void named_locks_are_queues_of_their_own(void)
 
 /* Goal: a look at the library's own semaphore shows the permits that are out, and the contender
  * that asks for one. */
-static void a_semaphores_permits_are_seen(void)
+WORLD_TEST(a_semaphores_permits_are_seen)
 {
     const char *path = cluster_path("permits");
     struct zkl_client *client = world_client(), *looker = world_client();
@@ -221,7 +221,7 @@ static void a_semaphores_permits_are_seen(void)
 
 /* Goal: contenders of all peers are in one queue, by their numbers, and strangers come last, with what
  * can be said of them. */
-static void names_of_all_peers_are_known(void)
+WORLD_TEST(names_of_all_peers_are_known)
 {
     const char *path = cluster_path("peers");
     struct zkl_client *client = world_client();
@@ -254,7 +254,7 @@ static void names_of_all_peers_are_known(void)
 
 /* Goal: a path without contenders has none: no path, an empty one, strangers only, and one below what is
  * not there. */
-static void nobody_is_told_as_nobody(void)
+WORLD_TEST(nobody_is_told_as_nobody)
 {
     const char *path = cluster_path("nobody");
     struct zkl_client *client = world_client();
@@ -274,7 +274,7 @@ static void set(const char *path, const char *data)
 
 /* Goal: a look returns a node's data as owner text if the text can be shown, in its parts if it has
  * that form, and as a request to release if it is one. */
-static void data_is_told_as_what_it_is(void)
+WORLD_TEST(data_is_told_as_what_it_is)
 {
     static const struct {
         const char *data, *owner, *host;
@@ -336,7 +336,7 @@ static void data_is_told_as_what_it_is(void)
  * permits. The rest and the inner queue wait. The look also reads one without the number, or
  * without "locks". A path that only looks like a semaphore is none, and a mutex in the path of one is
  * seen beside it. */
-static void a_semaphore_by_hand(void)
+WORLD_TEST(a_semaphore_by_hand)
 {
     const char *path = cluster_path("semaphore");
     struct zkl_client *client = world_client();
@@ -404,7 +404,7 @@ static void a_semaphore_by_hand(void)
 }
 
 /* Goal: "/" can be looked at, and a child's own children are counted. */
-static void the_top_is_listed(void)
+WORLD_TEST(the_top_is_listed)
 {
     const char *path = cluster_path("top");
     struct zkl_client *client = world_client();
@@ -427,7 +427,7 @@ static void the_top_is_listed(void)
 
 /* Goal: a long queue is seen whole and in order. Method: more children than are asked about in one
  * go. */
-static void a_long_queue_is_seen_whole(void)
+WORLD_TEST(a_long_queue_is_seen_whole)
 {
     enum { MANY = 700 };
     const char *path = cluster_path("long");
@@ -455,7 +455,7 @@ static void a_long_queue_is_seen_whole(void)
 /* Goal: a look at a path that the client may not read says so. For a child that the client may not
  * read the look returns what the server still reports: a newer server reports nothing but the
  * name. */
-static void what_may_not_be_read_says_so_or_is_left_out(void)
+WORLD_TEST(what_may_not_be_read_says_so_or_is_left_out)
 {
     const bool nothing = exists_takes_read();
     const char *path = cluster_path("denied");
@@ -489,7 +489,7 @@ static void what_may_not_be_read_says_so_or_is_left_out(void)
 }
 
 /* Goal: wrong arguments are named, and nothing is given. */
-static void wrong_arguments_are_named(void)
+WORLD_TEST(wrong_arguments_are_named)
 {
     struct zkl_client *client = world_client();
     const struct zkl_inspection *inspection = NULL;
@@ -556,7 +556,7 @@ static int do_contend(void *arg)
 
 /* Goal: any number of threads may look while others lock, on one client. Each look has one holder
  * at most, and the holder is the first entry. */
-static void threads_look_while_others_lock(void)
+WORLD_TEST(threads_look_while_others_lock)
 {
     const char *path = cluster_path("crowd");
     struct zkl_client *client = world_client();
@@ -575,25 +575,4 @@ static void threads_look_while_others_lock(void)
         check_num(crowds[i].looks, >, ENOUGH);
     }
     check_wait(cluster_children(path) == 0, WAIT_MS);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(a_holder_and_its_waiters_are_seen_in_order),
-    world_test(readers_and_writers_are_seen),
-    world_test(named_locks_are_queues_of_their_own),
-    world_test(a_semaphores_permits_are_seen),
-    world_test(names_of_all_peers_are_known),
-    world_test(nobody_is_told_as_nobody),
-    world_test(data_is_told_as_what_it_is),
-    world_test(a_semaphore_by_hand),
-    world_test(the_top_is_listed),
-    world_test(a_long_queue_is_seen_whole),
-    world_test(what_may_not_be_read_says_so_or_is_left_out),
-    world_test(wrong_arguments_are_named),
-    world_test(threads_look_while_others_lock),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "inspect", tests);
 }

@@ -34,7 +34,7 @@ static int do_acquire_late(void *take)
 
 /* Goal: no grant comes with an empty window, though its lease is over when the caller gets the processor: the lock is
  * asked for again. Method: the thread that waits stands still as it wakes, until its lease has ended. */
-static void a_lease_that_is_over_is_no_grant(void)
+WORLD_TEST(a_lease_that_is_over_is_no_grant)
 {
     const char *path = cluster_path("short");
     struct zkl_client *client = world_client(), *other = world_client();
@@ -64,7 +64,7 @@ static void a_lease_that_is_over_is_no_grant(void)
 }
 
 /* Goal: a request that was written while the lock was waited for, before anybody watched, counts. */
-static void a_waiter_that_was_asked_hears_of_it_with_its_grant(void)
+WORLD_TEST(a_waiter_that_was_asked_hears_of_it_with_its_grant)
 {
     const char *path = cluster_path("early");
     char node[700];
@@ -84,13 +84,4 @@ static void a_waiter_that_was_asked_hears_of_it_with_its_grant(void)
     check_ok(actor_result(actor));
     check_wait(actor_do(actor, (actor_fn)(void *)zkl_mutex_revoke_requested, mutex) == 1, WAIT_MS);
     check_ok(actor_do(actor, do_unlock, mutex));
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(a_lease_that_is_over_is_no_grant),
-        world_test(a_waiter_that_was_asked_hears_of_it_with_its_grant),
-    };
-    return CLUSTER_MAIN(argc, argv, "lease", tests);
 }

@@ -276,7 +276,7 @@ static void check_rounds(const char *name, const struct worker *kind, int count)
 
 /* Goal: waits that time out leave nothing. Method: many threads with tiny deadlines on a hundred
  * held paths, so that they end in every state. Modes: F18, F19. */
-static void waits_that_time_out_leave_nothing(void)
+WORLD_TEST(waits_that_time_out_leave_nothing)
 {
     struct worker kind = {.wait = wait_a_little, .expected = ZKL_ETIMEDOUT};
 
@@ -285,19 +285,9 @@ static void waits_that_time_out_leave_nothing(void)
 
 /* Goal: the same for waits that are cancelled, each by an object of its own. So many that 64 bytes which each
  * would leave are seen, and in the long form 32. Modes: F3. */
-static void cancelled_waits_leave_nothing(void)
+WORLD_TEST(cancelled_waits_leave_nothing)
 {
     struct worker kind = {.wait = wait_for_cancel, .expected = ZKL_ECANCELED};
 
     check_rounds("cancels", &kind, (int)test_length(4000, 800));
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(waits_that_time_out_leave_nothing),
-    world_test(cancelled_waits_leave_nothing),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "leftover", tests);
 }

@@ -110,7 +110,7 @@ static struct zkl_client_options options_with(struct book *b, enum zkl_log_level
 /* --- what is in them -------------------------------------------------------------------------- */
 
 /* Goal: each kind of event has its particulars, and they stand in its message, which is one line. */
-static void events_have_their_particulars(void)
+WORLD_TEST(events_have_their_particulars)
 {
     const char *path = cluster_path("particulars");
     struct book *b = new_book();
@@ -153,7 +153,7 @@ static void events_have_their_particulars(void)
 /* Goal: at the level INFO the log is silent about a lock that a thread acquires and releases. It
  * reports what becomes of the link, the session and a hold, with the reason. No event has the
  * password. */
-static void levels_leave_out_what_is_usual(void)
+WORLD_TEST(levels_leave_out_what_is_usual)
 {
     const char *path = cluster_path("levels");
     struct book *b = new_book();
@@ -203,7 +203,7 @@ static void levels_leave_out_what_is_usual(void)
 
 /* Goal: a callback that hangs costs events, not memory or time. When it returns, an event and the
  * figures say how many were dropped. */
-static void a_slow_callback_misses_some(void)
+WORLD_TEST(a_slow_callback_misses_some)
 {
     struct book *b = new_book();
     struct zkl_client_options options = options_with(b, ZKL_LOG_DEBUG);
@@ -235,7 +235,7 @@ static void a_slow_callback_misses_some(void)
 }
 
 /* Goal: a level that does not exist is refused. */
-static void a_level_is_one_of_four(void)
+WORLD_TEST(a_level_is_one_of_four)
 {
     struct zkl_client_options options = options_with(new_book(), (enum zkl_log_level)5);
     struct zkl_client *client = NULL;
@@ -244,16 +244,4 @@ static void a_level_is_one_of_four(void)
     options.log_level = (enum zkl_log_level) - 1;
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "log_level");
     check_true(client == NULL);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(events_have_their_particulars),
-    world_test(levels_leave_out_what_is_usual),
-    world_test(a_slow_callback_misses_some),
-    world_test(a_level_is_one_of_four),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "log", tests);
 }

@@ -100,9 +100,8 @@ static bool is_clean(struct crowd *c)
 /* Goal: `count` acquisitions wait at a time with no thread of their own, each for a path of its own
  * that another client holds. The test cancels half of them, and the others get their locks. Nothing
  * stays, neither on the server nor in this process. */
-static void many_wait_at_a_time(void **state)
+CLUSTER_TEST(many_wait_at_a_time)
 {
-    (void)state;
     count = (int)test_length(10000, 1000);
     struct crowd theirs = crowd_open(), ours = crowd_open();
     start_all(&theirs);
@@ -201,9 +200,8 @@ static struct several *several_start_all(struct crowd *c)
 /* Goal: `count` multi-locks are acquired and released at a time with no thread of their own, some
  * of them with permits. Method: another client holds the first path of each. The test cancels half
  * of the operations. */
-static void many_multi_locks_take_no_thread(void **state)
+CLUSTER_TEST(many_multi_locks_take_no_thread)
 {
-    (void)state;
     count = (int)test_length(10000, 1000);
     struct crowd theirs = crowd_open(), ours = crowd_open();
     start_all(&theirs);
@@ -236,13 +234,4 @@ static void many_multi_locks_take_no_thread(void **state)
     crowd_close(&ours);
     count = had;
     crowd_close(&theirs);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cluster_test(many_wait_at_a_time),
-        cluster_test(many_multi_locks_take_no_thread),
-    };
-    return CLUSTER_MAIN(argc, argv, "many", tests);
 }

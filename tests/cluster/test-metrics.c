@@ -451,7 +451,7 @@ static int run_workload(const char *servers, const char *base, uint64_t seed)
 /* Goal: counters are exact, and percentiles within the stated error, with threads, processes and
  * every kind of lock that contend, try, time out and cancel. Method: two processes. Their threads
  * count the results of their calls and time the calls themselves. */
-static void figures_are_what_the_callers_counted(void)
+WORLD_TEST(figures_are_what_the_callers_counted)
 {
     char base[64], servers[64];
     int status = -1;
@@ -506,7 +506,7 @@ static void acquire_all(struct zkl_client *client, struct zkl_owner *owner, stru
 
 /* Goal: operations count as the calls that they are the twins of. Method: one of each outcome, two of
  * each success. */
-static void operations_count_as_calls_do(void)
+WORLD_TEST(operations_count_as_calls_do)
 {
     struct zkl_client *client = world_client();
     const char *path = cluster_path("operations");
@@ -549,7 +549,7 @@ static void operations_count_as_calls_do(void)
 
 /* Goal: a call that is refused before it waits counts once. Method: one of each reason, on a mutex, a semaphore and
  * a semaphore's mutex; one that gives up later, for each kind. */
-static void refused_calls_count_once(void)
+WORLD_TEST(refused_calls_count_once)
 {
     struct zkl_client *client = world_client();
     const char *path = cluster_path("refused"), *permits = cluster_path("refused-permits");
@@ -676,7 +676,7 @@ static void lose_by_exit(struct zkl_mutex *mutex, struct notes *notes)
 /* Goal: the figures count losses by their reasons, and lost links and sessions. Method: the test
  * causes each of them, and compares the figures with the events of the callback. The proxy
  * determines the numbers of links. */
-static void losses_and_links_are_counted(void)
+WORLD_TEST(losses_and_links_are_counted)
 {
     const char *path = cluster_path("losses");
     struct zkl_client_options options = cluster_options();
@@ -725,7 +725,7 @@ static void losses_and_links_are_counted(void)
 
 /* Goal: an unlock that was not answered is counted, and what the janitor still has to do is seen. Method:
  * the proxy keeps the delete back, then the link breaks. */
-static void the_janitors_backlog_is_seen(void)
+WORLD_TEST(the_janitors_backlog_is_seen)
 {
     const char *path = cluster_path("janitor");
     struct zkl_client_options options = cluster_options();
@@ -757,7 +757,7 @@ static void the_janitors_backlog_is_seen(void)
 /* Goal: the figures say whether the client holds, how many of its calls wait and how many
  * contenders are before them, without a request. Method: a queue of one client behind another
  * client's holder. */
-static void queues_are_told_from_lists_that_came_anyway(void)
+WORLD_TEST(queues_are_told_from_lists_that_came_anyway)
 {
     const char *path = cluster_path("queue");
     struct zkl_client *holder = world_client(), *client = world_client();
@@ -814,7 +814,7 @@ static void wait_in_vain(struct zkl_mutex *mutex)
 /* Goal: the client counts requests as the server does, and by kind as the proxy does. It sends no
  * request to keep figures. Method: locks and unlocks with figures: three requests each, as without.
  * Then a wait, which has watches and keepalives. */
-static void requests_are_those_that_the_server_got(void)
+WORLD_TEST(requests_are_those_that_the_server_got)
 {
     const char *path = cluster_path("requests");
     struct zkl_client_options options = cluster_options();
@@ -885,7 +885,7 @@ static size_t paths_of(struct zkl_client *client)
 
 /* Goal: all handles of a path share its figures, from the first handle on that asks for them. The
  * client keeps the figures in its totals when the path has no handle any more. */
-static void figures_outlive_their_path(void)
+WORLD_TEST(figures_outlive_their_path)
 {
     const char *path = cluster_path("path");
     struct zkl_client *client = world_client();
@@ -934,7 +934,7 @@ static void label_of(struct zkl_client *client, char *label, size_t size)
     check_num(samples, >, 100);
 }
 
-static void texts_of_two_clients_do_not_collide(void)
+WORLD_TEST(texts_of_two_clients_do_not_collide)
 {
     struct zkl_client_options options = cluster_options();
     struct zkl_client *first = world_client(), *second = world_client();
@@ -948,21 +948,4 @@ static void texts_of_two_clients_do_not_collide(void)
     check_num(strtol(one, NULL, 10), ==, getpid());
     label_of(named, one, sizeof one);
     check_num(strcmp(one, "nightly jobs"), ==, 0);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(figures_are_what_the_callers_counted),
-    world_test(operations_count_as_calls_do),
-    world_test(refused_calls_count_once),
-    world_test(losses_and_links_are_counted),
-    world_test(the_janitors_backlog_is_seen),
-    world_test(queues_are_told_from_lists_that_came_anyway),
-    world_test(requests_are_those_that_the_server_got),
-    world_test(figures_outlive_their_path),
-    world_test(texts_of_two_clients_do_not_collide),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "metrics", tests);
 }

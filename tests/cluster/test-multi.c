@@ -91,7 +91,7 @@ static int do_multi_unlock(void *multi)
 
 /* Goal: a multi-lock acquires all members together and releases them together, each with its token.
  * A member is the same hold that its mutex has. */
-static void all_are_held_and_given_back(void **state)
+CLUSTER_TEST(all_are_held_and_given_back)
 {
     const char *base = paths_of("all");
     struct zkl_client *client = cluster_client();
@@ -100,7 +100,6 @@ static void all_are_held_and_given_back(void **state)
     int codes[MEMBERS];
     char node[300], same[300];
 
-    (void)state;
     for (int i = 0; i < MEMBERS; i++)
         grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
     check_ok(zkl_multi_acquire(s.multi, NULL, grants));
@@ -130,12 +129,11 @@ static void all_are_held_and_given_back(void **state)
 /* Goal: while another client has one member, the call queues for no member behind it, and holds
  * those before it. Then it holds all. Method: another client holds each member in turn. Modes: F24,
  * F26. */
-static void nothing_is_queued_behind_the_first_contended(void **state)
+CLUSTER_TEST(nothing_is_queued_behind_the_first_contended)
 {
     struct zkl_client *client = cluster_client(), *other = cluster_client();
     struct actor *actor = actor_new();
 
-    (void)state;
     for (int taken = 0; taken < MEMBERS; taken++) {
         const char *base = paths_of("behind");
         struct set s = set_of(client, base, backwards);
@@ -166,7 +164,7 @@ static void nothing_is_queued_behind_the_first_contended(void **state)
 /* Goal: the call enters again what the thread holds already, and the thread still holds it
  * afterwards. The library refuses a call that would wait for its own thread, before any request.
  * Modes: F26. */
-static void held_members_are_entered_again(void **state)
+CLUSTER_TEST(held_members_are_entered_again)
 {
     const char *base = paths_of("held");
     struct zkl_client *client = cluster_client();
@@ -174,7 +172,6 @@ static void held_members_are_entered_again(void **state)
     struct zkl_mutex *twin = cluster_mutex(client, member_path(base, 1));
     struct zkl_member same[2];
 
-    (void)state;
     for (int i = 0; i < MEMBERS; i++) /* nothing to acquire needs no time */
         check_ok(zkl_mutex_lock(s.mutexes[i]));
     check_ok(zkl_multi_lock_for(s.multi, 0));
@@ -207,7 +204,7 @@ static void held_members_are_entered_again(void **state)
 
 /* Goal: halves of read-write locks are members like others: readers share, a write over the thread's
  * own read is refused. */
-static void halves_of_read_write_locks_are_members(void **state)
+CLUSTER_TEST(halves_of_read_write_locks_are_members)
 {
     const char *base = paths_of("halves");
     struct zkl_client *client = cluster_client(), *other = cluster_client();
@@ -216,7 +213,6 @@ static void halves_of_read_write_locks_are_members(void **state)
     struct zkl_multi *reading, *writing;
     struct zkl_member members[2] = {zkl_member_mutex(plain)};
 
-    (void)state;
     check_ok(zkl_rwlock_new(&rw, client, member_path(base, 0), NULL));
     check_ok(zkl_rwlock_new(&its, other, member_path(base, 0), NULL));
     members[1] = zkl_member_mutex(zkl_rwlock_reader(rw));
@@ -245,7 +241,7 @@ static void halves_of_read_write_locks_are_members(void **state)
 
 /* Goal: semaphores and mutexes that any thread may unlock are members too: all or none, each permit
  * counted once for the whole, whatever order they are given in. */
-static void semaphores_are_members(void **state)
+CLUSTER_TEST(semaphores_are_members)
 {
     const char *base = paths_of("permits");
     char path[96], node[300];
@@ -257,7 +253,6 @@ static void semaphores_are_members(void **state)
     struct zkl_grant grants[3];
     int codes[3];
 
-    (void)state;
     snprintf(path, sizeof path, "%s", member_path(base, 1));
     check_ok(zkl_semaphore_new(&semaphore, client, path, 3, NULL));
     check_ok(zkl_semaphore_new(&its, other, path, 3, NULL));
@@ -303,7 +298,7 @@ static void semaphores_are_members(void **state)
 }
 
 /* Goal: named locks of one path are different locks, for one thread too. */
-static void named_locks_of_one_path_are_different_locks(void **state)
+CLUSTER_TEST(named_locks_of_one_path_are_different_locks)
 {
     const char *path = cluster_path("names");
     struct zkl_client *client = cluster_client();
@@ -311,7 +306,6 @@ static void named_locks_of_one_path_are_different_locks(void **state)
     struct zkl_mutex *alpha, *beta, *again;
     struct zkl_multi *multi;
 
-    (void)state;
     options.names = ZKL_NAMES_NAMED;
     options.name = "alpha";
     check_ok(zkl_mutex_new(&alpha, client, path, &options));
@@ -336,7 +330,7 @@ static void named_locks_of_one_path_are_different_locks(void **state)
 
 /* Goal: a member whose node was deleted does not keep unlock from releasing the others. Unlock
  * returns the code of that member. */
-static void the_rest_is_given_back_when_one_is_lost(void **state)
+CLUSTER_TEST(the_rest_is_given_back_when_one_is_lost)
 {
     const char *base = paths_of("lost");
     char node[700];
@@ -344,7 +338,6 @@ static void the_rest_is_given_back_when_one_is_lost(void **state)
     struct zkl_client *client = cluster_client();
     struct set s = set_of(client, base, forwards);
 
-    (void)state;
     check_ok(zkl_multi_lock(s.multi));
     check_true(zkl_mutex_node_path(s.mutexes[1], node, sizeof node) > 0);
     check_ok(wire_delete(raw, cluster_at(node), -1));
@@ -364,7 +357,7 @@ static void the_rest_is_given_back_when_one_is_lost(void **state)
 /* Goal: a mutex that belongs to no thread is unlocked and locked again by another thread. It is no
  * longer the multi-lock's: the multi-lock does not release it with the others, nor at the end of
  * the thread, and does not count it as held. */
-static void what_was_unlocked_by_itself_stays(void **state)
+CLUSTER_TEST(what_was_unlocked_by_itself_stays)
 {
     const char *base = paths_of("itself");
     struct zkl_client *client = cluster_client();
@@ -373,7 +366,6 @@ static void what_was_unlocked_by_itself_stays(void **state)
     struct actor *actor = actor_new();
     int codes[2];
 
-    (void)state;
     check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 0), NULL));
     const struct zkl_member members[2] = {zkl_member_mutex(loose), zkl_member_mutex(plain)};
     check_ok(zkl_multi_new(&multi, client, members, 2));
@@ -480,10 +472,9 @@ static void pair_close(struct pair *p)
 }
 
 /* Goal: a lease begins when all are held, however long the last one was waited for. */
-static void a_lease_begins_with_the_whole(void **state)
+CLUSTER_TEST(a_lease_begins_with_the_whole)
 {
     struct pair p;
-    (void)state;
     pair_open(&p);
     p.wait.lease_ms = 1000;
     pair_begin(&p, pair_acquire);
@@ -498,10 +489,9 @@ static void a_lease_begins_with_the_whole(void **state)
 
 /* Goal: a member may be lost more than once. The call returns only with all members held. No
  * callback runs for a hold that the caller never had. */
-static void a_member_may_be_lost_twice(void **state)
+CLUSTER_TEST(a_member_may_be_lost_twice)
 {
     struct pair p;
-    (void)state;
     pair_open(&p);
     pair_begin(&p, pair_acquire);
     pair_lose_first(&p, true);
@@ -516,10 +506,9 @@ static void a_member_may_be_lost_twice(void **state)
 
 /* Goal: a member that the thread held before and that is lost meanwhile ends the call: ZKL_ELOST, and the
  * thread's own unlock is due. */
-static void a_hold_from_before_may_be_lost(void **state)
+CLUSTER_TEST(a_hold_from_before_may_be_lost)
 {
     struct pair p;
-    (void)state;
     pair_open(&p);
     pair_begin(&p, pair_acquire_after_first);
     pair_lose_first(&p, false);
@@ -534,7 +523,7 @@ static void a_hold_from_before_may_be_lost(void **state)
 /* Goal: permits, and a mutex of a semaphore, are lost while the call waits for another member. The
  * call acquires them again, and the mutexes between them. No callback runs for a hold that the
  * caller never had. Method: each part in turn, that of the caller at last. */
-static void a_part_lost_on_the_way_is_acquired_again(void **state)
+CLUSTER_TEST(a_part_lost_on_the_way_is_acquired_again)
 {
     const char *base = paths_of("parts");
     struct zkl_client *client = cluster_client(), *other = cluster_client();
@@ -548,7 +537,6 @@ static void a_part_lost_on_the_way_is_acquired_again(void **state)
     struct actor *actor = actor_new();
     char places[4][120], node[700];
 
-    (void)state;
     check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 0), NULL));
     check_ok(zkl_semaphore_new(&semaphore, client, member_path(base, 3), 2, NULL));
     check_ok(zkl_mutex_set_callback(loose, take_note, &notes));
@@ -672,10 +660,9 @@ static void parts_close(struct parts *p)
 /* Goal: a part that a call gives up on its way no longer belongs to that call. The thread that has
  * it then keeps it, however that call ends. Method: the first part is lost while another thread of
  * the process waits for the second. */
-static void a_part_given_up_is_somebody_elses(void **state)
+CLUSTER_TEST(a_part_given_up_is_somebody_elses)
 {
     struct parts p;
-    (void)state;
     parts_open(&p, "elses");
     actor_begin(p.actor, parts_acquire, &p);
     check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
@@ -694,10 +681,9 @@ static void a_part_given_up_is_somebody_elses(void **state)
 
 /* Goal: the same for a part that was handed on to the call. The call gives up a part only once.
  * Method: another client has the first part next, so that the call ends while it has nothing. */
-static void a_part_is_given_up_once(void **state)
+CLUSTER_TEST(a_part_is_given_up_once)
 {
     struct parts p;
-    (void)state;
     parts_open(&p, "once");
     check_ok(actor_do(p.neighbour, do_lock, p.handed));
     actor_begin(p.actor, parts_acquire, &p);
@@ -719,7 +705,7 @@ static void a_part_is_given_up_once(void **state)
 /* Goal: a mutex may be freed as soon as no call uses it, even if a delete of its node is still
  * under way. Method: a multi-lock gives up a part that is handed on in its process. The proxy holds
  * the delete back, and the test frees the handle immediately. */
-static void a_part_given_up_can_be_freed(void **state)
+CLUSTER_TEST(a_part_given_up_can_be_freed)
 {
     const char *base = paths_of("freed");
     struct zkl_client_options options = cluster_options();
@@ -727,7 +713,6 @@ static void a_part_given_up_can_be_freed(void **state)
     struct parts p = {.wait = ZKL_WAIT_INIT};
     char leases[120];
 
-    (void)state;
     struct proxy *proxy = proxy_for(&options);
     p.client = cluster_client_with(&options);
     p.other = cluster_client();
@@ -762,7 +747,7 @@ static void a_part_given_up_can_be_freed(void **state)
 /* Goal: a call also gives up members only once that it queued for together, after one of them was
  * lost. Method: the test cancels the call while the proxy holds back the answer to the delete of
  * the other one. A sanitizer sees what else would stay. */
-static void members_are_given_up_once(void **state)
+CLUSTER_TEST(members_are_given_up_once)
 {
     const char *base = paths_of("group");
     struct zkl_client_options options = cluster_options();
@@ -773,7 +758,6 @@ static void members_are_given_up_once(void **state)
     struct zkl_multi *multi;
     char node[700];
 
-    (void)state;
     struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options), *other = cluster_client();
     struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
@@ -811,11 +795,10 @@ static void members_are_given_up_once(void **state)
 }
 
 /* Goal: a request to release is not lost if it comes while the call waits for other members. */
-static void a_request_on_the_way_counts(void **state)
+CLUSTER_TEST(a_request_on_the_way_counts)
 {
     char node[700];
     struct pair p;
-    (void)state;
     pair_open(&p);
     pair_begin(&p, pair_acquire);
     cluster_child(p.paths[0], 0, node, sizeof node);
@@ -841,10 +824,9 @@ static void *canceled_wait(void *arg)
 }
 
 /* Modes: F25. */
-static void a_cancel_object_ends_all_waits(void **state)
+CLUSTER_TEST(a_cancel_object_ends_all_waits)
 {
     struct pair p;
-    (void)state;
     pair_open(&p);
     for (int round = 0; round < test_length(100, 10); round++) {
         pthread_t threads[CANCELED];
@@ -875,13 +857,12 @@ static void make_paths(const char *base)
 
 /* Goal: a cycle of four paths is two transactions and at most five reads. Method: the proxy counts by
  * kind, the server all. */
-static void requests_are_counted(void **state)
+CLUSTER_TEST(requests_are_counted)
 {
     enum { CYCLES = 100 };
     const char *base = paths_of("count");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
     struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct set s = set_of(client, base, forwards);
@@ -904,7 +885,7 @@ static void requests_are_counted(void **state)
 
 /* Goal: mutexes beside permits are made in one transaction, as the permits are, and all is given back in one.
  * Method: the proxy counts nodes that are made and deleted singly: only the semaphore's inner lock is. */
-static void permits_go_with_the_others(void **state)
+CLUSTER_TEST(permits_go_with_the_others)
 {
     enum { CYCLES = 30 };
     const char *base = paths_of("beside");
@@ -912,7 +893,6 @@ static void permits_go_with_the_others(void **state)
     struct zkl_semaphore *semaphore;
     struct zkl_multi *multi;
 
-    (void)state;
     struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
@@ -945,13 +925,12 @@ static void permits_go_with_the_others(void **state)
 /* Goal: two round trips to acquire four paths, one to give them back. Method: a proxy that holds each
  * frame up: a round trip is two of its delays, so less than three is two. A busy machine's time is counted
  * by what can be done in it. */
-static void round_trips_are_counted(void **state)
+CLUSTER_TEST(round_trips_are_counted)
 {
     enum { DELAY_MS = 200 };
     const char *base = paths_of("trips");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
     struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct set s = set_of(client, base, forwards);
@@ -974,32 +953,4 @@ static void round_trips_are_counted(void **state)
     set_end(&s);
     cluster_free(client, NULL);
     proxy_stop(proxy);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cluster_test(all_are_held_and_given_back),
-        cluster_test(nothing_is_queued_behind_the_first_contended),
-        cluster_test(held_members_are_entered_again),
-        cluster_test(halves_of_read_write_locks_are_members),
-        cluster_test(semaphores_are_members),
-        cluster_test(named_locks_of_one_path_are_different_locks),
-        cluster_test(the_rest_is_given_back_when_one_is_lost),
-        cluster_test(what_was_unlocked_by_itself_stays),
-        cluster_test(a_lease_begins_with_the_whole),
-        cluster_test(a_member_may_be_lost_twice),
-        cluster_test(a_part_lost_on_the_way_is_acquired_again),
-        cluster_test(a_hold_from_before_may_be_lost),
-        cluster_test(a_part_given_up_is_somebody_elses),
-        cluster_test(a_part_is_given_up_once),
-        cluster_test(a_part_given_up_can_be_freed),
-        cluster_test(members_are_given_up_once),
-        cluster_test(a_request_on_the_way_counts),
-        cluster_test(a_cancel_object_ends_all_waits),
-        cluster_test(requests_are_counted),
-        cluster_test(permits_go_with_the_others),
-        cluster_test(round_trips_are_counted),
-    };
-    return CLUSTER_MAIN(argc, argv, "multi", tests);
 }

@@ -58,13 +58,12 @@ static int lock_for_a_second(void *mutex)
 
 /* Goal: a wait of 1 s takes 1 s, however often it has to look again. Method: of five nodes before
  * it, the test deletes the nearest every 300 ms. Modes: F22. */
-static void predecessors_that_go_do_not_prolong_a_wait(void **state)
+CLUSTER_TEST(predecessors_that_go_do_not_prolong_a_wait)
 {
     struct bench b = bench_open("churn");
     char nodes[PREDECESSORS][256];
     int last = PREDECESSORS;
 
-    (void)state;
     make_predecessors(b.path, nodes);
     int64_t start = net_now_ms(), next = start + 300;
     lag_begin();
@@ -112,7 +111,7 @@ static size_t place_of(const struct order *order, int op)
 /* Goal: with ZKL_WAIT_SYNC a try asks for a sync before it reads, and without the flag it only
  * reads. Both can separate a busy lock from a free one. Method: a proxy writes down the
  * requests. */
-static void try_with_sync_reads_behind_a_sync(void **state)
+CLUSTER_TEST(try_with_sync_reads_behind_a_sync)
 {
     const char *path = cluster_path("sync");
     static struct order order = {.mu = PTHREAD_MUTEX_INITIALIZER};
@@ -120,7 +119,6 @@ static void try_with_sync_reads_behind_a_sync(void **state)
     struct zkl_client *holder = cluster_client();
     struct zkl_mutex *held = cluster_mutex(holder, path);
 
-    (void)state;
     struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct take take = take_of(cluster_mutex(client, path));
@@ -157,13 +155,12 @@ static void read_node(struct zkl_mutex *mutex, char *data, size_t size)
 
 /* Goal: a node's data says who made it: "host pid thread", or the owner text of the options, up to
  * 512 bytes of it. */
-static void a_node_names_its_owner(void **state)
+CLUSTER_TEST(a_node_names_its_owner)
 {
     struct bench b = bench_open("owner");
     struct zkl_client_options options = cluster_options();
     char data[600], expected[600], host[65] = "";
 
-    (void)state;
     check_ok(gethostname(host, sizeof host - 1));
     snprintf(expected, sizeof expected, "%s %ld %ld", host, (long)getpid(), (long)gettid());
     read_node(b.mutex, data, sizeof data);
@@ -180,13 +177,12 @@ static void a_node_names_its_owner(void **state)
 }
 
 /* Goal: a node's name is Curator's, with a GUID of version 4 that is a new one for each grant. */
-static void a_nodes_name_has_a_guid_of_its_own(void **state)
+CLUSTER_TEST(a_nodes_name_has_a_guid_of_its_own)
 {
     struct bench b = bench_open("guid");
     char node[256], before[256] = "";
     regex_t name;
 
-    (void)state;
     check_ok(regcomp(&name,
                      "/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
                      "-lock-[0-9]{10}$",
@@ -235,7 +231,7 @@ static void random_call(struct zkl_mutex *mutex, int *count)
  * counter says. The client deletes no node except that of the hold. Method: random calls on two
  * mutexes. The test's own session has a node below each all the time, which must stay.
  * Modes: F67. */
-static void calls_in_any_order_touch_only_the_own_hold(void **state)
+CLUSTER_TEST(calls_in_any_order_touch_only_the_own_hold)
 {
     struct bench a = bench_open("any-a"), b = bench_open("any-b");
     struct bench *benches[2] = {&a, &b};
@@ -243,7 +239,6 @@ static void calls_in_any_order_touch_only_the_own_hold(void **state)
     int counts[2] = {0, 0};
     char other[2][256];
 
-    (void)state;
     print_message("seed %u\n", seed);
     srand(seed);
     for (int i = 0; i < 2; i++) {
@@ -265,17 +260,4 @@ static void calls_in_any_order_touch_only_the_own_hold(void **state)
         check_ok(wire_delete_tree(raw, cluster_at(benches[i]->path)));
         bench_close(benches[i]);
     }
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(predecessors_that_go_do_not_prolong_a_wait),
-    cluster_test(try_with_sync_reads_behind_a_sync),
-    cluster_test(a_node_names_its_owner),
-    cluster_test(a_nodes_name_has_a_guid_of_its_own),
-    cluster_test(calls_in_any_order_touch_only_the_own_hold),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "mutex", tests);
 }

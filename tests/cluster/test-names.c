@@ -25,7 +25,7 @@ static const char *node_name(struct zkl_mutex *mutex)
 }
 
 /* Goal: each naming is on the server what its peers read. */
-static void nodes_are_named_as_asked(void)
+WORLD_TEST(nodes_are_named_as_asked)
 {
     const char *path = cluster_path("named");
     struct zkl_client *client = world_client();
@@ -45,7 +45,7 @@ static void nodes_are_named_as_asked(void)
 }
 
 /* Goal: Curator's and Kazoo's names exclude each other among clients of this library. */
-static void curators_and_kazoos_names_exclude_each_other(void)
+WORLD_TEST(curators_and_kazoos_names_exclude_each_other)
 {
     const char *path = cluster_path("both");
     struct zkl_client *client = world_client(), *other = world_client();
@@ -62,7 +62,7 @@ static void curators_and_kazoos_names_exclude_each_other(void)
 
 /* Goal: named locks stand side by side under one path: the same name excludes, another does not,
  * and a plain mutex there is a stranger to them. */
-static void named_locks_stand_side_by_side(void)
+WORLD_TEST(named_locks_stand_side_by_side)
 {
     const char *path = cluster_path("side");
     struct zkl_client *client = world_client(), *other = world_client();
@@ -84,7 +84,7 @@ static void named_locks_stand_side_by_side(void)
 /* Goal: one thread can hold locks that know nothing of each other at the same time: locks of
  * different names under one path, and a plain one. Of two handles with the same name the second one
  * would make the thread wait for itself. Each hold ends by itself. */
-static void one_thread_holds_several_names(void)
+WORLD_TEST(one_thread_holds_several_names)
 {
     const char *path = cluster_path("several");
     struct zkl_client *client = world_client();
@@ -111,7 +111,7 @@ static void one_thread_holds_several_names(void)
 }
 
 /* Goal: a lock's own owner text takes the place of the client's. */
-static void a_lock_can_have_its_own_owner_text(void)
+WORLD_TEST(a_lock_can_have_its_own_owner_text)
 {
     const char *path = cluster_path("owner");
     char child[700], data[64];
@@ -126,7 +126,7 @@ static void a_lock_can_have_its_own_owner_text(void)
 }
 
 /* Goal: options that can't be are refused, with words. */
-static void bad_options_are_refused(void)
+WORLD_TEST(bad_options_are_refused)
 {
     static char long_text[600];
     static const struct {
@@ -162,17 +162,4 @@ static void bad_options_are_refused(void)
     check_true(strstr(zkl_error_detail(), "only mutexes") != NULL);
     memset(&options, 0, sizeof options);
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(nodes_are_named_as_asked),
-        world_test(curators_and_kazoos_names_exclude_each_other),
-        world_test(named_locks_stand_side_by_side),
-        world_test(one_thread_holds_several_names),
-        world_test(a_lock_can_have_its_own_owner_text),
-        world_test(bad_options_are_refused),
-    };
-    return CLUSTER_MAIN(argc, argv, "names", tests);
 }

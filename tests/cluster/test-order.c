@@ -16,7 +16,7 @@ static uint64_t token_of_a_turn(struct zkl_mutex *mutex)
 
 /* Goal: each grant's token is larger than all before it: from one thread, from two clients in turn,
  * and when the path was removed in between, so that its numbers begin again. Modes: F28. */
-static void tokens_grow_even_when_the_path_is_made_again(void)
+WORLD_TEST(tokens_grow_even_when_the_path_is_made_again)
 {
     const char *path = cluster_path("token");
     struct zkl_client *clients[2] = {world_client(), world_client()};
@@ -57,7 +57,7 @@ static const char *const strangers[] = {
 };
 
 /* Goal: contenders of other libraries are waited for, by a lower number. Modes: F33. */
-static void peers_contenders_are_waited_for(void)
+WORLD_TEST(peers_contenders_are_waited_for)
 {
     static const char *const peers[] = {
         "0123456789abcdef0123456789abcdef__lock__0000000000",
@@ -87,7 +87,7 @@ static void peers_contenders_are_waited_for(void)
 
 /* Goal: children that are no contenders of a mutex are ignored, other named locks and permits
  * too, and stay: the lock is granted and handed on among them. Modes: F32. */
-static void children_that_are_no_contenders_do_not_matter(void)
+WORLD_TEST(children_that_are_no_contenders_do_not_matter)
 {
     const char *path = cluster_path("foreign");
     const int n = sizeof strangers / sizeof strangers[0];
@@ -112,7 +112,7 @@ static void children_that_are_no_contenders_do_not_matter(void)
 
 /* Goal: nodes of Curator's kind are contenders, with or without its protection, whoever made them.
  * A contender behind them waits until the last of them is removed. */
-static void contenders_of_other_programs_are_waited_for(void)
+WORLD_TEST(contenders_of_other_programs_are_waited_for)
 {
     static const char *const names[] = {"_c_11111111-2222-4333-8444-555555555555-lock-", "lock-",
                                         "_c_66666666-2222-4333-8444-555555555555-lock-"};
@@ -139,7 +139,7 @@ static void contenders_of_other_programs_are_waited_for(void)
 }
 
 /* Goal: a contender of another program whose session ends makes room. */
-static void a_contender_whose_session_ends_makes_room(void)
+WORLD_TEST(a_contender_whose_session_ends_makes_room)
 {
     const char *path = cluster_path("dies");
     struct zkl_client *client = world_client();
@@ -158,17 +158,4 @@ static void a_contender_whose_session_ends_makes_room(void)
     wire_abandon(other);
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, mutex));
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(tokens_grow_even_when_the_path_is_made_again),
-    world_test(peers_contenders_are_waited_for),
-    world_test(children_that_are_no_contenders_do_not_matter),
-    world_test(contenders_of_other_programs_are_waited_for),
-    world_test(a_contender_whose_session_ends_makes_room),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "order", tests);
 }

@@ -23,7 +23,7 @@ static void take_turn(struct zkl_mutex *mutex)
 
 /* Goal: missing parents are made as containers: the server removes them all when they are empty.
  * Modes: F31. */
-static void parents_are_made_and_vanish(void)
+WORLD_TEST(parents_are_made_and_vanish)
 {
     const char *top = cluster_path("parents");
     char middle[80], path[96];
@@ -41,7 +41,7 @@ static void parents_are_made_and_vanish(void)
 }
 
 /* Goal: parents that another client made, as ordinary nodes, also serve, and stay. Modes: F31. */
-static void parents_of_others_are_used_and_stay(void)
+WORLD_TEST(parents_of_others_are_used_and_stay)
 {
     const char *path = cluster_path("persistent");
     struct zkl_client *client = world_client();
@@ -70,7 +70,7 @@ static void release_create(struct proxy *proxy, bool again)
  * library makes the parent again, and the caller hears nothing of it. Method: the proxy holds back
  * the second create of the node, the one after the parents were made. The raw connection removes
  * the parent meanwhile; several times. Modes: F29. */
-static void a_parent_removed_in_between_is_made_again(void)
+WORLD_TEST(a_parent_removed_in_between_is_made_again)
 {
     const char *path = cluster_path("between");
     struct zkl_client_options options = cluster_options();
@@ -129,7 +129,7 @@ static void keep_busy(struct zkl_client *client)
 
 /* Goal: no call says so when the server removes the parents in the middle of it. Method: a server
  * that looks for empty containers all the time, and many turns. Modes: F29. */
-static void many_turns_while_parents_vanish(void)
+WORLD_TEST(many_turns_while_parents_vanish)
 {
     struct zks_options options = {.container_check_ms = 5, .max_session_ms = WIRE_LASTING_MS};
     struct zkl_client_options client_options = cluster_options();
@@ -149,7 +149,7 @@ static void many_turns_while_parents_vanish(void)
  * includes a path that the library has made itself and not used yet. Method: a server that removes
  * such paths immediately. The proxy holds the node's create back, which follows that of the path,
  * until the server has removed the path; several times. Modes: F30. */
-static void a_path_that_was_never_used_may_go(void)
+WORLD_TEST(a_path_that_was_never_used_may_go)
 {
     struct zks_options options = {.container_check_ms = 50,
                                   .max_session_ms = WIRE_LASTING_MS,
@@ -179,7 +179,7 @@ static void a_path_that_was_never_used_may_go(void)
 /* Goal: another client makes the path just as the library is about to, as a container or as an
  * ordinary node. The library uses that node as it is. The node stays what it is, and no call says
  * so. Method: the proxy holds the library's own create back meanwhile. Modes: F31. */
-static void a_path_that_two_make_at_once_is_the_first_ones(void)
+WORLD_TEST(a_path_that_two_make_at_once_is_the_first_ones)
 {
     static const int kinds[] = {WIRE_PERSISTENT, WIRE_CONTAINER};
     struct zkl_client_options options = cluster_options();
@@ -214,7 +214,7 @@ static void a_path_that_two_make_at_once_is_the_first_ones(void)
 
 /* Goal: a chroot that does not exist has a code of its own, in lock and trylock, and the library
  * makes no node. The same handle works once somebody has made the chroot. Modes: F56. */
-static void a_missing_chroot_is_named(void)
+WORLD_TEST(a_missing_chroot_is_named)
 {
     struct zkl_client_options options = cluster_options();
     char servers[128];
@@ -231,19 +231,4 @@ static void a_missing_chroot_is_named(void)
     check_true(!is_there("/none"));
     check_ok(wire_create(raw, cluster_at("/none"), "", WIRE_PERSISTENT, NULL, 0));
     take_turn(mutex);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(parents_are_made_and_vanish),
-    world_test(parents_of_others_are_used_and_stay),
-    world_test(a_parent_removed_in_between_is_made_again),
-    world_test(many_turns_while_parents_vanish),
-    world_test(a_path_that_was_never_used_may_go),
-    world_test(a_path_that_two_make_at_once_is_the_first_ones),
-    world_test(a_missing_chroot_is_named),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "parents", tests);
 }

@@ -19,14 +19,13 @@ static struct zkl_mutex *posting_mutex(struct zkl_client *client, const char *pa
 /* Goal: unlock returns before the server answers the delete. A thread can acquire the handle again
  * immediately: the handle's own leftover is not in its way. Method: a proxy holds the answer to the
  * first delete back. Modes: F14. */
-static void a_posted_unlock_returns_before_the_answer(void **state)
+CLUSTER_TEST(a_posted_unlock_returns_before_the_answer)
 {
     const char *path = cluster_path("posted");
     struct proxy *proxy;
     struct zkl_client *client = client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = posting_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     check_ok(proxy_hold_reply(proxy, PROXY_DELETE, 1));
     check_ok(zkl_mutex_unlock(mutex));
@@ -45,14 +44,13 @@ static void a_posted_unlock_returns_before_the_answer(void **state)
 
 /* Goal: a posted delete that the server never saw is sent again. Method: it is lost with the link.
  * Modes: F13. */
-static void a_posted_delete_that_was_lost_is_sent_again(void **state)
+CLUSTER_TEST(a_posted_delete_that_was_lost_is_sent_again)
 {
     const char *path = cluster_path("posted-lost");
     struct proxy *proxy;
     struct zkl_client *client = client_through(&proxy, SESSION_MS), *other = cluster_client();
     struct zkl_mutex *mutex = posting_mutex(client, path), *next = cluster_mutex(other, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     check_ok(proxy_drop_request(proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
     check_ok(zkl_mutex_unlock(mutex));
@@ -66,14 +64,13 @@ static void a_posted_delete_that_was_lost_is_sent_again(void **state)
 
 /* Goal: close leaves no node whose delete was posted. Method: the proxy holds the delete back until
  * unlock has returned. Then the test frees the client. */
-static void a_close_leaves_nothing_posted(void **state)
+CLUSTER_TEST(a_close_leaves_nothing_posted)
 {
     const char *path = cluster_path("posted-close");
     struct proxy *proxy;
     struct zkl_client *client = client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = posting_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
     check_ok(zkl_mutex_unlock(mutex));
@@ -82,15 +79,4 @@ static void a_close_leaves_nothing_posted(void **state)
     cluster_free(client, mutex);
     check_num(cluster_children(path), <=, 0);
     proxy_stop(proxy);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(a_posted_unlock_returns_before_the_answer),
-    cluster_test(a_posted_delete_that_was_lost_is_sent_again),
-    cluster_test(a_close_leaves_nothing_posted),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "posted", tests);
 }

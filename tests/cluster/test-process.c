@@ -88,14 +88,13 @@ static pid_t start_guest(FILE *output, int from, const char *path)
 /* Goal: neither the library nor libzookeeper below it writes a single byte to standard output or
  * error, whatever happens: no connection, a refused credential, an expiry, the end. Method: a child
  * goes through all this with both in a file. */
-static void nothing_is_ever_printed(void **state)
+CLUSTER_TEST(nothing_is_ever_printed)
 {
     const char *path = cluster_path("printed");
     FILE *output = tmpfile();
     int status = -1, to_guest[2];
     char text[512];
 
-    (void)state;
     skip_under_gcc_tsan();
     check_true(output != NULL);
     check_ok(pipe(to_guest));
@@ -134,12 +133,11 @@ static void count_signal(int sig)
 
 /* Goal: no library thread ever runs a signal handler: a signal to the process that its own threads
  * block stays pending while a client works. */
-static void library_threads_take_no_signal(void **state)
+CLUSTER_TEST(library_threads_take_no_signal)
 {
     struct sigaction action = {.sa_handler = count_signal}, before;
     sigset_t set, old, pending;
 
-    (void)state;
     skip_under_gcc_tsan();
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("signals"));
@@ -191,9 +189,8 @@ static void open_use_and_free(bool close_first, bool use)
 }
 
 /* Goal: a freed client has left no descriptor, no thread and no connection. */
-static void clients_that_are_gone_leave_nothing(void **state)
+CLUSTER_TEST(clients_that_are_gone_leave_nothing)
 {
-    (void)state;
     open_use_and_free(true, true);
     int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
     int connections = flw_connections(zks_host(), zks_port(server, 0));
@@ -206,13 +203,12 @@ static void clients_that_are_gone_leave_nothing(void **state)
 
 /* Goal: free of a client that never had a connection returns immediately and leaves nothing
  * either. */
-static void clients_without_a_server_leave_nothing(void **state)
+CLUSTER_TEST(clients_without_a_server_leave_nothing)
 {
     struct zkl_client_options options = cluster_options();
     char servers[32];
     int port;
 
-    (void)state;
     check_ok(net_free_ports(&port, 1));
     snprintf(servers, sizeof servers, "127.0.0.1:%d", port);
     options.servers = servers;
@@ -230,7 +226,7 @@ static void clients_without_a_server_leave_nothing(void **state)
 
 /* Goal: a program may free mutexes before their client and after it. If it frees the client of a
  * held mutex, the unlock says lost, and then the free of that mutex works. */
-static void handles_go_in_any_order(void **state)
+CLUSTER_TEST(handles_go_in_any_order)
 {
     const char *path = cluster_path("any-order");
     struct zkl_client *client = cluster_client();
@@ -238,7 +234,6 @@ static void handles_go_in_any_order(void **state)
     struct zkl_mutex *late = cluster_mutex(client, cluster_path("late"));
     struct zkl_mutex *held = cluster_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(held));
     check_ok(zkl_mutex_free(early));
     check_ok(zkl_client_free(client));
@@ -254,14 +249,13 @@ static void handles_go_in_any_order(void **state)
 }
 
 /* Goal: close ends the waits of other threads, with a code of its own. */
-static void close_ends_waits(void **state)
+CLUSTER_TEST(close_ends_waits)
 {
     const char *path = cluster_path("close-waits");
     struct zkl_client *holder = cluster_client(), *client = cluster_client();
     struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
     struct actor *actors[4];
 
-    (void)state;
     check_ok(zkl_mutex_lock(held));
     for (int i = 0; i < 4; i++) {
         actors[i] = actor_new();
@@ -277,18 +271,4 @@ static void close_ends_waits(void **state)
     check_ok(zkl_mutex_unlock(held));
     cluster_free(client, mutex);
     cluster_free(holder, held);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(nothing_is_ever_printed),
-    cluster_test(library_threads_take_no_signal),
-    cluster_test(clients_that_are_gone_leave_nothing),
-    cluster_test(clients_without_a_server_leave_nothing),
-    cluster_test(handles_go_in_any_order),
-    cluster_test(close_ends_waits),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "process", tests);
 }

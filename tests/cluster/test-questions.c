@@ -123,11 +123,10 @@ static void scene_end(struct scene *s)
 /* --- the tests --------------------------------------------------------------------------------- */
 
 /* Goal: none of them is a yes with NULL, or with a number that is no code. */
-static void no_question_is_a_yes_with_null(void **state)
+CLUSTER_TEST(no_question_is_a_yes_with_null)
 {
     static const int codes[] = {1, INT_MIN, INT_MAX};
 
-    (void)state;
     g = (struct goods){.need_ms = 1};
     check_wrong(~0u, "", "with NULL");
     g.need_ms = -1;
@@ -154,13 +153,12 @@ static void check_bad_standing(void)
 /* Goal: each question has its answer while all is well. With a number out of range, or a standing
  * without its size, no answer is a yes. After close each answers as for a lost hold, and no answer
  * is negative. */
-static void questions_answer_and_refuse(void **state)
+CLUSTER_TEST(questions_answer_and_refuse)
 {
     static const int64_t bad_needs[] = {-1, INT64_MIN, INT32_MIN, ZKL_TIMEOUT_MAX_MS + 1,
                                         INT64_MAX};
     struct scene s;
 
-    (void)state;
     scene_begin(&s);
     check_answers(false);
     for (size_t i = 0; i < sizeof bad_needs / sizeof *bad_needs; i++) {
@@ -195,12 +193,11 @@ static int ask_in_child(void)
 }
 
 /* Goal: of what a child has inherited no question is a yes, while each is one for its parent. Modes: F53. */
-static void no_question_is_a_yes_in_a_child(void **state)
+CLUSTER_TEST(no_question_is_a_yes_in_a_child)
 {
     struct scene s;
     int status = -1;
 
-    (void)state;
     skip_under_gcc_tsan();
     if (UNDER_ASAN)
         skip(); /* children of a busy process hang under it */
@@ -215,15 +212,4 @@ static void no_question_is_a_yes_in_a_child(void **state)
     check_answers(false);
     scene_close(&s);
     scene_end(&s);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(no_question_is_a_yes_with_null),
-    cluster_test(questions_answer_and_refuse),
-    cluster_test(no_question_is_a_yes_in_a_child),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "questions", tests);
 }

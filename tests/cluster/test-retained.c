@@ -27,7 +27,7 @@ static struct zkl_mutex *retained(struct zkl_client *client, const char *path, i
 
 /* Goal: a client acquires and releases a retained lock without a request, on one node with one
  * token. It arms the watch for other contenders once. Method: a proxy counts. */
-static void a_retained_lock_is_taken_again_without_a_request(void)
+WORLD_TEST(a_retained_lock_is_taken_again_without_a_request)
 {
     const char *path = cluster_path("kept");
     struct zkl_client_options options = cluster_options();
@@ -62,7 +62,7 @@ static void a_retained_lock_is_taken_again_without_a_request(void)
 
 /* Goal: a contender that queues for a lock that no thread is in gets it immediately. Method: two
  * clients, each of which keeps it, in turn. */
-static void a_retained_lock_goes_to_who_queues(void)
+WORLD_TEST(a_retained_lock_goes_to_who_queues)
 {
     const char *path = cluster_path("queued");
     struct zkl_client *clients[2] = {world_client(), world_client()};
@@ -79,7 +79,7 @@ static void a_retained_lock_goes_to_who_queues(void)
 }
 
 /* Goal: a contender that queues while a thread is in the lock gets it with the next unlock. */
-static void a_contended_lock_is_not_kept(void)
+WORLD_TEST(a_contended_lock_is_not_kept)
 {
     const char *path = cluster_path("contended");
     struct zkl_client *client = world_client(), *other = world_client();
@@ -98,7 +98,7 @@ static void a_contended_lock_is_not_kept(void)
 
 /* Goal: a try of another client gets a kept lock that no thread is in, with either library's names.
  * Where a thread is in, the try soon says busy, and leaves nothing. */
-static void a_try_gets_what_nobody_is_in(void)
+WORLD_TEST(a_try_gets_what_nobody_is_in)
 {
     static const enum zkl_names names[] = {ZKL_NAMES_CURATOR, ZKL_NAMES_KAZOO};
 
@@ -123,7 +123,7 @@ static void a_try_gets_what_nobody_is_in(void)
 }
 
 /* Goal: a client releases a kept lock that no thread is in, when another client asks for it. */
-static void a_request_to_let_go_ends_it(void)
+WORLD_TEST(a_request_to_let_go_ends_it)
 {
     const char *path = cluster_path("asked");
     struct zkl_client *client = world_client();
@@ -142,7 +142,7 @@ static void a_request_to_let_go_ends_it(void)
 
 /* Goal: the lock stays for its time after the last unlock, and all the time while threads use
  * it. */
-static void it_stays_for_its_time(void)
+WORLD_TEST(it_stays_for_its_time)
 {
     const char *path = cluster_path("timed");
     struct zkl_client *client = world_client();
@@ -165,7 +165,7 @@ static void it_stays_for_its_time(void)
 }
 
 /* Goal: a handle that keeps its lock can be freed, and a client closed: nothing is left. */
-static void it_ends_with_its_handle(void)
+WORLD_TEST(it_ends_with_its_handle)
 {
     const char *path = cluster_path("freed"), *closed = cluster_path("closed");
     struct zkl_client *client = world_client();
@@ -187,7 +187,7 @@ static void it_ends_with_its_handle(void)
 
 /* Goal: a kept lock is lost while no thread is in it. No callback runs, and the next lock gets a
  * new node. */
-static void what_nobody_was_in_is_lost_to_nobody(void)
+WORLD_TEST(what_nobody_was_in_is_lost_to_nobody)
 {
     const char *path = cluster_path("nobody");
     struct notes notes = NOTES_INIT;
@@ -210,7 +210,7 @@ static void what_nobody_was_in_is_lost_to_nobody(void)
 
 /* Goal: the link breaks while no thread is in a kept lock. The client leaves no node for which
  * others wait. */
-static void it_does_not_outlive_its_link(void)
+WORLD_TEST(it_does_not_outlive_its_link)
 {
     const char *path = cluster_path("link");
     struct zkl_client_options options = cluster_options();
@@ -229,7 +229,7 @@ static void it_does_not_outlive_its_link(void)
 }
 
 /* Goal: a hold with a lease is not kept, whether it began with one or got one. */
-static void a_lease_is_not_kept(void)
+WORLD_TEST(a_lease_is_not_kept)
 {
     const char *path = cluster_path("leased");
     struct zkl_client *client = world_client();
@@ -253,7 +253,7 @@ static void a_lease_is_not_kept(void)
 
 /* Goal: a kept lock runs the callback that is set when a thread acquires it, not the one that was
  * set when its node was made. */
-static void it_tells_the_callback_of_its_time(void)
+WORLD_TEST(it_tells_the_callback_of_its_time)
 {
     const char *path = cluster_path("callback");
     struct notes before = NOTES_INIT, after = NOTES_INIT;
@@ -285,7 +285,7 @@ static int do_multi_unlock(void *multi)
 }
 
 /* Goal: members of a multi-lock stay too, and are taken again without a request, all of them. */
-static void members_are_kept_and_taken_together(void)
+WORLD_TEST(members_are_kept_and_taken_together)
 {
     const char *a = cluster_path("member"), *b = cluster_path("member");
     struct zkl_client_options options = cluster_options();
@@ -316,7 +316,7 @@ static void members_are_kept_and_taken_together(void)
 /* Goal: a call that waits for one lock does not keep another lock that comes after it. Method: a
  * multi-lock of both. Its client keeps the second lock, and another client holds the first lock and
  * then asks for the second. */
-static void what_is_kept_does_not_make_a_circle(void)
+WORLD_TEST(what_is_kept_does_not_make_a_circle)
 {
     const char *a = cluster_path("circle"), *b = cluster_path("circle");
     struct zkl_client *client = world_client(), *other = world_client();
@@ -340,7 +340,7 @@ static void what_is_kept_does_not_make_a_circle(void)
 /* --- not for --------------------------------------------------------------------------------- */
 
 /* Goal: what can't take turns refuses to, and so are figures that make no sense. */
-static void others_refuse(void)
+WORLD_TEST(others_refuse)
 {
     struct zkl_client *client = world_client();
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
@@ -353,25 +353,4 @@ static void others_refuse(void)
     options.retain_ms = 0;
     options.local_handoffs_max = -1;
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(a_retained_lock_is_taken_again_without_a_request),
-        world_test(a_retained_lock_goes_to_who_queues),
-        world_test(a_contended_lock_is_not_kept),
-        world_test(a_try_gets_what_nobody_is_in),
-        world_test(a_request_to_let_go_ends_it),
-        world_test(it_stays_for_its_time),
-        world_test(it_ends_with_its_handle),
-        world_test(what_nobody_was_in_is_lost_to_nobody),
-        world_test(it_does_not_outlive_its_link),
-        world_test(a_lease_is_not_kept),
-        world_test(it_tells_the_callback_of_its_time),
-        world_test(members_are_kept_and_taken_together),
-        world_test(what_is_kept_does_not_make_a_circle),
-        world_test(others_refuse),
-    };
-    return CLUSTER_MAIN(argc, argv, "retained", tests);
 }

@@ -74,7 +74,7 @@ static void check_waits(struct actor *actor, const char *node)
 
 /* Goal: the request is in the node's data. The call waits until the node is removed, and not only
  * until its data changes. It leaves no watch. */
-static void revoke_asks_and_waits_for_the_end(void)
+WORLD_TEST(revoke_asks_and_waits_for_the_end)
 {
     const char *node = below(cluster_path("ask"), "lock-0000000000");
     struct zkl_client *client = world_client();
@@ -99,7 +99,7 @@ static void revoke_asks_and_waits_for_the_end(void)
 }
 
 /* Goal: a holder of the library hears of the request, and releases when it wants to. */
-static void a_holder_hears_of_it_and_lets_go(void)
+WORLD_TEST(a_holder_hears_of_it_and_lets_go)
 {
     const char *path = cluster_path("holder");
     struct notes notes = NOTES_INIT;
@@ -127,7 +127,7 @@ static void a_holder_hears_of_it_and_lets_go(void)
 
 /* Goal: the call ends at its deadline. The node stays, and no watch does. A call with a deadline
  * that has passed asks and does not wait. */
-static void the_deadline_ends_the_wait(void)
+WORLD_TEST(the_deadline_ends_the_wait)
 {
     const char *node = below(cluster_path("late"), "lock-0000000000");
     struct zkl_client *client = world_client();
@@ -150,7 +150,7 @@ static void the_deadline_ends_the_wait(void)
 
 /* Goal: with force the call deletes the node at the deadline, not before, and immediately if the
  * deadline has passed. */
-static void force_deletes_at_the_deadline(void)
+WORLD_TEST(force_deletes_at_the_deadline)
 {
     const char *node = below(cluster_path("force"), "lock-0000000000");
     struct zkl_client *client = world_client();
@@ -180,7 +180,7 @@ static void force_deletes_at_the_deadline(void)
 
 /* Goal: a node vanishes by itself just before the call would delete it. The call says 0, and sends
  * no delete. */
-static void force_comes_too_late(void)
+WORLD_TEST(force_comes_too_late)
 {
     const char *node = below(cluster_path("too-late"), "lock-0000000000");
     struct proxy *proxy = NULL;
@@ -200,7 +200,7 @@ static void force_comes_too_late(void)
 }
 
 /* Goal: what is no contender's is left alone without force, with not a byte written. */
-static void foreign_nodes_need_force(void)
+WORLD_TEST(foreign_nodes_need_force)
 {
     static const char *const foreign[] = {"readme", "lock-", "locks", "report_lock_0000000001"};
     static const char *const contenders[] = {
@@ -243,7 +243,7 @@ static void foreign_nodes_need_force(void)
 /* Goal: a call waits for the end of a node, and another node takes its name. The call returns, and
  * force deletes only the first node: the new node stays. Method: the proxy holds the watch back
  * meanwhile. */
-static void another_node_of_the_same_name_is_left_alone(void)
+WORLD_TEST(another_node_of_the_same_name_is_left_alone)
 {
     const char *node = below(cluster_path("another"), "lock-0000000000");
     struct proxy *proxy = NULL;
@@ -276,7 +276,7 @@ static void make_for(const char *node, int denied)
 
 /* Goal: the call immediately names each right that is missing, and changes nothing. Without READ it
  * makes the request, and says that it can't wait for the end. */
-static void each_missing_right_is_named(void)
+WORLD_TEST(each_missing_right_is_named)
 {
     const char *path = cluster_path("rights"), *node = below(path, "lock-0000000000");
     struct wire_acl closed[] = {{WIRE_PERM_ALL & ~DELETE, "world", "anyone"},
@@ -314,7 +314,7 @@ static void each_missing_right_is_named(void)
     check_wait(node_watches(node) == 0, WAIT_MS);
 }
 
-static void wrong_arguments_are_named(void)
+WORLD_TEST(wrong_arguments_are_named)
 {
     struct zkl_client *client = world_client();
     struct revoke r = revoke_of(client, "/x/lock-0000000000");
@@ -351,7 +351,7 @@ static void wrong_arguments_are_named(void)
 
 /* Goal: a cancel object ends the wait, and no watch stays. A call with an object that is set
  * already asks for nothing. An object ends all waits that share it. */
-static void cancel_ends_the_wait(void)
+WORLD_TEST(cancel_ends_the_wait)
 {
     const char *path = cluster_path("cancel");
     const char *nodes[] = {below(path, "lock-0000000000"), below(path, "lock-0000000001")};
@@ -380,7 +380,7 @@ static void cancel_ends_the_wait(void)
 
 /* Goal: close immediately ends the wait with ZKL_ECLOSED, and the server drops the session's
  * watch. */
-static void close_ends_the_wait(void)
+WORLD_TEST(close_ends_the_wait)
 {
     const char *node = below(cluster_path("close"), "lock-0000000000");
     struct zkl_client *client = world_client();
@@ -417,7 +417,7 @@ static void on_state(struct zkl_client *client, enum zkl_client_state state, voi
 }
 
 /* Goal: none of the calls can be made from a callback. */
-static void no_call_waits_in_a_callback(void)
+WORLD_TEST(no_call_waits_in_a_callback)
 {
     struct zkl_client_options options = cluster_options();
     static struct in_callback in;
@@ -434,7 +434,7 @@ static void no_call_waits_in_a_callback(void)
 
 /* Goal: one client that waits behind a node, and asks for it twice, has one watch there, and whoever
  * leaves, the others still hear of its end. Modes: F45, F49. */
-static void a_watch_is_shared_with_waiters(void)
+WORLD_TEST(a_watch_is_shared_with_waiters)
 {
     const char *path = cluster_path("shared"), *node = below(path, "lock--000000005");
     struct zkl_client *client = world_client();
@@ -458,7 +458,7 @@ static void a_watch_is_shared_with_waiters(void)
 }
 
 /* Goal: likewise where the waiter leaves first. */
-static void a_waiter_leaves_the_watch_to_the_asker(void)
+WORLD_TEST(a_waiter_leaves_the_watch_to_the_asker)
 {
     const char *path = cluster_path("left"), *node = below(path, "lock--000000005");
     struct zkl_client *client = world_client();
@@ -485,7 +485,7 @@ static void a_waiter_leaves_the_watch_to_the_asker(void)
 /* Goal: the call repeats a request if the request or its answer was lost. The server may have
  * received the request, and the holder may have answered it with the end of the node: that is no
  * ZKL_ENONODE. */
-static void asking_survives_a_lost_link(void)
+WORLD_TEST(asking_survives_a_lost_link)
 {
     const char *node = below(cluster_path("ask-lost"), "lock-0000000000");
     struct proxy *proxy = NULL;
@@ -517,7 +517,7 @@ static void asking_survives_a_lost_link(void)
 
 /* Goal: the wait survives the link. The call notices that the node was removed meanwhile, also if
  * another node has its name by now. It waits on for a node that stays. */
-static void waiting_survives_a_lost_link(void)
+WORLD_TEST(waiting_survives_a_lost_link)
 {
     const char *node = below(cluster_path("wait-lost"), "lock-0000000000");
     struct proxy *proxy = NULL;
@@ -552,7 +552,7 @@ static void waiting_survives_a_lost_link(void)
 }
 
 /* Goal: an event that is lost with its link is made up for. */
-static void a_lost_event_is_made_up_for(void)
+WORLD_TEST(a_lost_event_is_made_up_for)
 {
     const char *node = below(cluster_path("event"), "lock-0000000000");
     struct proxy *proxy = NULL;
@@ -570,7 +570,7 @@ static void a_lost_event_is_made_up_for(void)
 }
 
 /* Goal: so does the end of the asker's session: the next one asks on. */
-static void waiting_survives_the_session(void)
+WORLD_TEST(waiting_survives_the_session)
 {
     const char *path = cluster_path("wait-expired"), *node = below(path, "lock-0000000000");
     const char *mark = cluster_path("wait-expired-mark");
@@ -598,7 +598,7 @@ static void waiting_survives_the_session(void)
 
 /* Goal: without a link the call ends at its deadline, and says so. With force the client deletes
  * the node once there is a link, a session's time after the deadline at the latest. */
-static void deadlines_hold_without_a_link(void)
+WORLD_TEST(deadlines_hold_without_a_link)
 {
     const char *node = below(cluster_path("no-link"), "lock-0000000000");
     struct proxy *proxy = NULL;
@@ -631,31 +631,4 @@ static void deadlines_hold_without_a_link(void)
     check_ok(proxy_refuse(proxy, false));
     check_ok(actor_result(actor));
     check_true(!node_is_there(node));
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(revoke_asks_and_waits_for_the_end),
-    world_test(a_holder_hears_of_it_and_lets_go),
-    world_test(the_deadline_ends_the_wait),
-    world_test(force_deletes_at_the_deadline),
-    world_test(force_comes_too_late),
-    world_test(foreign_nodes_need_force),
-    world_test(another_node_of_the_same_name_is_left_alone),
-    world_test(each_missing_right_is_named),
-    world_test(wrong_arguments_are_named),
-    world_test(cancel_ends_the_wait),
-    world_test(close_ends_the_wait),
-    world_test(no_call_waits_in_a_callback),
-    world_test(a_watch_is_shared_with_waiters),
-    world_test(a_waiter_leaves_the_watch_to_the_asker),
-    world_test(asking_survives_a_lost_link),
-    world_test(waiting_survives_a_lost_link),
-    world_test(a_lost_event_is_made_up_for),
-    world_test(waiting_survives_the_session),
-    world_test(deadlines_hold_without_a_link),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "revoke", tests);
 }

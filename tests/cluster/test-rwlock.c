@@ -50,12 +50,11 @@ static void queue(struct user *u, struct zkl_mutex *half, const char *path)
 
 /* Goal: both halves count for themselves, and the order of unlocking is free. Neither can be freed
  * alone. Modes: F39. */
-static void each_half_is_reentrant(void **state)
+CLUSTER_TEST(each_half_is_reentrant)
 {
     const char *path = cluster_path("again");
     struct user u = user_of(path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(u.write));
     check_ok(zkl_mutex_lock(u.write));
     check_ok(zkl_mutex_lock(u.read));
@@ -81,13 +80,12 @@ static void each_half_is_reentrant(void **state)
 /* Goal: a downgrade keeps the place and the token: with a writer queued behind, the former writer
  * reads on alone with the write node's number, and a second reader waits for that writer.
  * Modes: F36. */
-static void a_downgrade_keeps_its_place(void **state)
+CLUSTER_TEST(a_downgrade_keeps_its_place)
 {
     const char *path = cluster_path("down");
     char write_node[700], read_node[700];
     struct user a = user_of(path), w = user_of(path), r = user_of(path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(a.write));
     queue(&w, w.write, path);
     uint64_t token = zkl_mutex_token(a.write);
@@ -114,13 +112,12 @@ static void a_downgrade_keeps_its_place(void **state)
 }
 
 /* Goal: the write lock of one thread helps no other thread, nor another handle. */
-static void a_downgrade_is_its_threads_own(void **state)
+CLUSTER_TEST(a_downgrade_is_its_threads_own)
 {
     const char *path = cluster_path("own");
     struct user a = user_of(path), b = user_of(path);
     struct zkl_rwlock *other;
 
-    (void)state;
     check_ok(zkl_mutex_lock(a.write));
     check_num(actor_do(a.actor, do_trylock, a.read), ==, ZKL_EBUSY);
     check_num(actor_do(b.actor, do_trylock, b.read), ==, ZKL_EBUSY);
@@ -134,13 +131,12 @@ static void a_downgrade_is_its_threads_own(void **state)
 
 /* Goal: after another session has deleted the write node, the library does not make a read lock of
  * it. Method: the transaction's check sees the deletion. */
-static void no_downgrade_of_a_lost_write_lock(void **state)
+CLUSTER_TEST(no_downgrade_of_a_lost_write_lock)
 {
     const char *path = cluster_path("lost");
     char node[700];
     struct user u = user_of(path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(u.write));
     check_true(zkl_mutex_node_path(u.write, node, sizeof node) > 0);
     check_ok(wire_delete(raw, cluster_at(node), -1));
@@ -157,7 +153,7 @@ static void no_downgrade_of_a_lost_write_lock(void **state)
  * contender queues again. It neither takes a list without its node for the first place, nor gives
  * up. Method: the proxy holds the list back until the node is deleted. A writer holds meanwhile.
  * Modes: F37. */
-static void who_is_not_in_the_list_queues_again(void **state)
+CLUSTER_TEST(who_is_not_in_the_list_queues_again)
 {
     const char *path = cluster_path("missing");
     struct user holder = user_of(path);
@@ -166,7 +162,6 @@ static void who_is_not_in_the_list_queues_again(void **state)
     struct zkl_rwlock *rwlock;
     char node[256];
 
-    (void)state;
     struct zkl_client *client = client_through(&proxy, SESSION_MS);
     check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
     struct zkl_mutex *halves[] = {zkl_rwlock_reader(rwlock), zkl_rwlock_writer(rwlock)};
@@ -195,13 +190,12 @@ static void who_is_not_in_the_list_queues_again(void **state)
 }
 
 /* Goal: what a downgrade costs. Method: the server's own count. */
-static void a_downgrade_is_five_requests(void **state)
+CLUSTER_TEST(a_downgrade_is_five_requests)
 {
     const char *path = cluster_path("counted");
     struct user u = user_of(path);
     int64_t before = 0, after = 0;
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     check_ok(flw_requests_received(zks_host(), zks_port(server, 0), &before));
     int64_t start = net_now_ms();
@@ -220,13 +214,12 @@ static void a_downgrade_is_five_requests(void **state)
 
 /* Goal: many readers that come and go all the time do not starve a writer, and all of them go on when
  * it leaves. Modes: F38. */
-static void readers_do_not_starve_a_writer(void **state)
+CLUSTER_TEST(readers_do_not_starve_a_writer)
 {
     enum { READERS = 4 };
     const char *path = cluster_path("starve");
     struct user readers[READERS], w = user_of(path);
 
-    (void)state;
     for (int i = 0; i < READERS; i++) {
         readers[i] = user_of(path);
         lock(&readers[i], readers[i].read);
@@ -247,18 +240,4 @@ static void readers_do_not_starve_a_writer(void **state)
         user_end(&readers[i]);
     }
     user_end(&w);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cluster_test(each_half_is_reentrant),
-        cluster_test(a_downgrade_keeps_its_place),
-        cluster_test(a_downgrade_is_its_threads_own),
-        cluster_test(no_downgrade_of_a_lost_write_lock),
-        cluster_test(who_is_not_in_the_list_queues_again),
-        cluster_test(a_downgrade_is_five_requests),
-        cluster_test(readers_do_not_starve_a_writer),
-    };
-    return CLUSTER_MAIN(argc, argv, "rwlock", tests);
 }

@@ -29,13 +29,12 @@ static int early(struct zkl_mutex *mutex, int *rc)
 
 /* Goal: a guard locks and nests. It unlocks when the thread leaves its block in any way. A thread
  * may also unlock it before that, and the end of the block then unlocks nothing. */
-static void a_guard_ends_with_its_block(void **state)
+CLUSTER_TEST(a_guard_ends_with_its_block)
 {
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("scope"));
     int rc = 1;
 
-    (void)state;
     check_num(in_block(mutex), ==, 1);
     check_num(zkl_mutex_hold_count(mutex), ==, 0);
     check_num(in_loop(mutex), ==, 0);
@@ -51,13 +50,4 @@ static void a_guard_ends_with_its_block(void **state)
     check_ok(early(mutex, &rc));
     check_ok(rc);
     cluster_free(client, mutex);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(a_guard_ends_with_its_block),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "scope", tests);
 }

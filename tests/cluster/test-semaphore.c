@@ -113,12 +113,11 @@ static void check_number(const char *path, const char *expected)
 
 /* Goal: at most n permits are out over all clients. One more request waits until a client releases
  * a permit. */
-static void at_most_n_are_out(void **state)
+CLUSTER_TEST(at_most_n_are_out)
 {
     const char *path = cluster_path("n");
     struct user a = user_of(path, 3), b = user_of(path, 3), c = user_of(path, 3);
 
-    (void)state;
     check_num(zkl_semaphore_permits(a.semaphore), ==, 0);
     check_ok(take(&a, 1));
     check_num(zkl_semaphore_permits(a.semaphore), ==, 3);
@@ -143,12 +142,11 @@ static void at_most_n_are_out(void **state)
 
 /* Goal: the semaphore serves requests in the order in which they come. Small requests that would
  * fit do not pass a big one. */
-static void a_big_request_is_not_starved(void **state)
+CLUSTER_TEST(a_big_request_is_not_starved)
 {
     const char *path = cluster_path("big");
     struct user a = user_of(path, 3), big = user_of(path, 3), small = user_of(path, 3);
 
-    (void)state;
     check_ok(take(&a, 1));
     begin(&big, 3, path, 1);
     begin(&small, 1, path, 2);
@@ -170,13 +168,12 @@ static void a_big_request_is_not_starved(void **state)
 
 /* Goal: a try at a full semaphore says so. While another client is just acquiring, a try waits a
  * while for that client, and no longer. Modes: F42. */
-static void a_try_looks_first(void **state)
+CLUSTER_TEST(a_try_looks_first)
 {
     const char *path = cluster_path("try");
     char made[200];
     struct user a = user_of(path, 2), b = user_of(path, 2);
 
-    (void)state;
     make_permanent(path, "2");
     check_ok(try_take(&a, 2));
     check_wait(queued(path) == 0, WAIT_MS);
@@ -209,12 +206,11 @@ static void a_try_looks_first(void **state)
 
 /* Goal: a client can change the number of permits for all. If it grew, a waiter continues. If it
  * shrank, permits that are out stay out. A request for more than there are is refused. */
-static void the_number_can_be_changed(void **state)
+CLUSTER_TEST(the_number_can_be_changed)
 {
     const char *path = cluster_path("set");
     struct user a = user_of(path, 1), b = user_of(path, 1), c = user_of(path, 0);
 
-    (void)state;
     check_ok(take(&a, 1));
     begin(&b, 1, path, 1);
     check_wait(leases(path) == 2, WAIT_MS);
@@ -242,12 +238,11 @@ static void the_number_can_be_changed(void **state)
 }
 
 /* Goal: a request ends with a code if it waits for more permits than the semaphore still has. */
-static void a_request_that_got_too_big_is_refused(void **state)
+CLUSTER_TEST(a_request_that_got_too_big_is_refused)
 {
     const char *path = cluster_path("toobig");
     struct user a = user_of(path, 3), b = user_of(path, 3);
 
-    (void)state;
     check_ok(take(&a, 1));
     begin(&b, 3, path, 1);
     check_wait(leases(path) == 4, WAIT_MS);
@@ -264,12 +259,11 @@ static void a_request_that_got_too_big_is_refused(void **state)
 
 /* Goal: clients that disagree get an error with both numbers, and leave nothing. A client that
  * names no number takes the one in the node. Modes: F43. */
-static void a_mismatch_is_told(void **state)
+CLUSTER_TEST(a_mismatch_is_told)
 {
     const char *path = cluster_path("mismatch");
     struct user a = user_of(path, 3), b = user_of(path, 4), c = user_of(path, 0);
 
-    (void)state;
     check_fails(take(&c, 1), ZKL_EMISMATCH, "no number");
     check_wait(queued(path) == 0, WAIT_MS);
     check_ok(take(&a, 1));
@@ -290,12 +284,11 @@ static void a_mismatch_is_told(void **state)
 
 /* Goal: Curator makes `leases` without data. The first client of this library writes the number
  * there. */
-static void an_empty_root_gets_its_number(void **state)
+CLUSTER_TEST(an_empty_root_gets_its_number)
 {
     const char *path = cluster_path("empty");
     struct user a = user_of(path, 2), b = user_of(path, 0);
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_CONTAINER, NULL, 0));
     check_ok(wire_create(raw, cluster_at(below(path, "leases")), "", WIRE_CONTAINER, NULL, 0));
     check_fails(take(&b, 1), ZKL_EMISMATCH, "no number");
@@ -311,13 +304,12 @@ static void an_empty_root_gets_its_number(void **state)
 
 /* Goal: with many threads and clients together never more than n permits are out, and every request
  * is granted. */
-static void a_crowd_gets_through(void **state)
+CLUSTER_TEST(a_crowd_gets_through)
 {
     enum { CROWD = 6, ROUNDS = 15, PERMITS = 3 };
     const char *path = cluster_path("crowd");
     struct user users[CROWD];
 
-    (void)state;
     for (int i = 0; i < CROWD; i++)
         users[i] = user_of(path, PERMITS);
     for (int round = 0; round < ROUNDS; round++) {
@@ -350,19 +342,4 @@ static void a_crowd_gets_through(void **state)
     check_nothing_left(path);
     for (int i = 0; i < CROWD; i++)
         user_end(&users[i]);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cluster_test(at_most_n_are_out),
-        cluster_test(a_big_request_is_not_starved),
-        cluster_test(a_try_looks_first),
-        cluster_test(the_number_can_be_changed),
-        cluster_test(a_request_that_got_too_big_is_refused),
-        cluster_test(a_mismatch_is_told),
-        cluster_test(an_empty_root_gets_its_number),
-        cluster_test(a_crowd_gets_through),
-    };
-    return CLUSTER_MAIN(argc, argv, "semaphore", tests);
 }

@@ -43,7 +43,7 @@ static void check_silent_lock(bool longer)
 
 /* Goal: a lock that the server leaves without an answer is granted when it goes on: over the same
  * link, or over the next one, with one node in either case. */
-static void a_lock_survives_a_silent_server(void)
+WORLD_TEST(a_lock_survives_a_silent_server)
 {
     check_silent_lock(false);
     check_silent_lock(true);
@@ -51,7 +51,7 @@ static void a_lock_survives_a_silent_server(void)
 
 /* Goal: a lock with a deadline ends at the deadline although the server is silent. The client
  * deletes its node later. Modes: F2. */
-static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void)
+WORLD_TEST(a_lock_with_a_deadline_ends_although_the_server_is_silent)
 {
     struct scene *s = scene_begin("silent-deadline", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
@@ -65,7 +65,7 @@ static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void)
 }
 
 /* Goal: a try waits for a silent server no longer than one session timeout. */
-static void a_try_waits_for_a_silent_server_one_session_timeout(void)
+WORLD_TEST(a_try_waits_for_a_silent_server_one_session_timeout)
 {
     struct scene *s = scene_begin("silent-try", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
@@ -104,7 +104,7 @@ static void check_silent_unlock(bool longer)
 
 /* Goal: an unlock waits for the answer of a server that is silent for a moment. It gives up when
  * the link breaks or the window ends. The node is removed when the server runs again. */
-static void an_unlock_waits_for_a_silent_server_as_long_as_the_window(void)
+WORLD_TEST(an_unlock_waits_for_a_silent_server_as_long_as_the_window)
 {
     check_silent_unlock(false);
     check_silent_unlock(true);
@@ -116,7 +116,7 @@ static int do_close(void *client)
 }
 
 /* Goal: a close waits for a server that is silent for a moment, and ends the session. */
-static void a_close_waits_for_a_silent_server(void)
+WORLD_TEST(a_close_waits_for_a_silent_server)
 {
     struct scene *s = scene_begin("silent-close", SHORT_SESSION_MS);
     check_ok(actor_do(s->actor, do_lock, s->others));
@@ -136,7 +136,7 @@ static void a_close_waits_for_a_silent_server(void)
 
 /* Goal: a close gives up a server that stays silent, and says so. The node is removed with the
  * session. */
-static void a_close_gives_a_silent_server_up(void)
+WORLD_TEST(a_close_gives_a_silent_server_up)
 {
     struct scene *s = scene_begin("silent-close-long", SHORT_SESSION_MS);
     check_ok(actor_do(s->actor, do_lock, s->others));
@@ -153,7 +153,7 @@ static void a_close_gives_a_silent_server_up(void)
 /* Goal: a hold lives through a silence that is shorter than the session. The callback says SUSPECT,
  * if the link broke or the window ended, and then HELD. Through a longer silence the hold is lost
  * once. */
-static void a_hold_lives_through_a_silence(void)
+WORLD_TEST(a_hold_lives_through_a_silence)
 {
     struct scene *s = scene_begin("silent-hold", 4000);
     check_ok(zkl_mutex_lock(s->mutex));
@@ -168,19 +168,4 @@ static void a_hold_lives_through_a_silence(void)
     check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s->states, ZKL_HOLD_LOST) == 0));
     check_wait(state_count(&s->states, ZKL_HOLD_LOST) == (rc == ZKL_ELOST), WAIT_MS);
     scene_end(s);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(a_lock_survives_a_silent_server),
-    world_test(a_lock_with_a_deadline_ends_although_the_server_is_silent),
-    world_test(a_try_waits_for_a_silent_server_one_session_timeout),
-    world_test(an_unlock_waits_for_a_silent_server_as_long_as_the_window),
-    world_test(a_close_waits_for_a_silent_server),
-    world_test(a_close_gives_a_silent_server_up),
-    world_test(a_hold_lives_through_a_silence),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "silent", tests);
 }

@@ -87,7 +87,7 @@ static void one_begins(struct one *o, const char *owner, const char *path)
  * Once the second has given up, it sees one, and the first one's text. A waiter that lists only
  * when it has to does not hear of an end far before it: its number is an upper bound. Method: four
  * clients of different owners, one path. */
-static void the_third_in_line_sees_who_is_before_it(void)
+WORLD_TEST(the_third_in_line_sees_who_is_before_it)
 {
     const char *path = cluster_path("third");
     struct one first, second, third, fourth;
@@ -125,7 +125,7 @@ static void the_third_in_line_sees_who_is_before_it(void)
 
 /* Goal: a reader waits for writers only, and a writer for every contender before it. Method: a
  * writer holds. Then two readers and a writer come. */
-static void a_reader_stands_behind_writers_only(void)
+WORLD_TEST(a_reader_stands_behind_writers_only)
 {
     const char *path = cluster_path("readers");
     struct zkl_client *clients[4];
@@ -194,7 +194,7 @@ static void look_at_one_handle(int handoffs_max)
     check_nobody(zkl_mutex_waiting(mutex, NULL));
 }
 
-static void of_a_handle_the_longest_wait_is_told(void)
+WORLD_TEST(of_a_handle_the_longest_wait_is_told)
 {
     look_at_one_handle(0);
     look_at_one_handle(1000);
@@ -213,7 +213,7 @@ static bool op_stands(struct zkl_client *client, uint64_t op, uint64_t before, c
 /* Goal: a program asks for the standing of an operation by its number. Method: two operations of
  * different owners, which wait for one lock, and one of a multi-lock whose second member is
  * held. */
-static void an_operation_is_asked_by_its_number(void)
+WORLD_TEST(an_operation_is_asked_by_its_number)
 {
     const char *path = cluster_path("op");
     struct zkl_client *holder = client_called("the holder"), *client = client_called("loop");
@@ -264,7 +264,7 @@ static bool permit_stands(struct zkl_semaphore *semaphore, uint64_t before, cons
 
 /* Goal: requests for permits have their own queue, and the first has no request before it. Method:
  * the one permit is out, and two clients want it. */
-static void requests_for_permits_stand_in_line(void)
+WORLD_TEST(requests_for_permits_stand_in_line)
 {
     const char *path = cluster_path("permits");
     struct zkl_client *clients[3] = {client_called("has it"), client_called("next"),
@@ -296,7 +296,7 @@ static void requests_for_permits_stand_in_line(void)
 
 /* Goal: a question answers 0 without a detail if nobody waits, and 0 with a detail after a wrong
  * call. It then leaves the caller's memory alone. */
-static void a_wrong_question_is_answered_by_0(void)
+WORLD_TEST(a_wrong_question_is_answered_by_0)
 {
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = world_mutex(client, cluster_path("wrong"));
@@ -333,7 +333,7 @@ static bool is(struct zkl_mutex *mutex, int state, enum zkl_reason reason)
 
 /* Goal: a window that ended unnoticed, with the link up, counts. The end of a session is a reason
  * of its own. Method: the server's answers stay away. Then the test ends the session. */
-static void a_hold_is_suspect_without_answers(void)
+WORLD_TEST(a_hold_is_suspect_without_answers)
 {
     const char *path = cluster_path("window");
     struct proxy *proxy;
@@ -359,7 +359,7 @@ static void a_hold_is_suspect_without_answers(void)
 }
 
 /* Goal: the state of a multi-lock is that of its worst member. Method: the test deletes one of two nodes. */
-static void of_several_the_worst_counts(void)
+WORLD_TEST(of_several_the_worst_counts)
 {
     const char *path = cluster_path("worst");
     struct zkl_client *client = world_client();
@@ -386,7 +386,7 @@ static void of_several_the_worst_counts(void)
 /* Goal: the session is the owner of the client's nodes on the server, and the server is the one
  * that the link leads to. Method: the test reads the owner of a lock's node. A proxy with an
  * address of its own refuses the client and accepts it again. */
-static void session_and_server_are_told(void)
+WORLD_TEST(session_and_server_are_told)
 {
     const char *path = cluster_path("session");
     struct proxy *proxy;
@@ -411,21 +411,4 @@ static void session_and_server_are_told(void)
     check_ok(proxy_refuse(proxy, false));
     check_wait(zkl_client_server(client, to, sizeof to) > 0, WAIT_MS);
     check_ok(zkl_mutex_unlock(mutex));
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(the_third_in_line_sees_who_is_before_it),
-    world_test(a_reader_stands_behind_writers_only),
-    world_test(of_a_handle_the_longest_wait_is_told),
-    world_test(an_operation_is_asked_by_its_number),
-    world_test(requests_for_permits_stand_in_line),
-    world_test(a_wrong_question_is_answered_by_0),
-    world_test(a_hold_is_suspect_without_answers),
-    world_test(of_several_the_worst_counts),
-    world_test(session_and_server_are_told),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "standing", tests);
 }

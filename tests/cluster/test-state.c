@@ -76,7 +76,7 @@ static void let_expire(struct zkl_client *client, struct proxy *proxy, const cha
 /* Goal: the states come in the order of the changes: a first connection, a link that is lost and
  * comes back, an expiry with a new session, and the end. The log that runs along has lines, but
  * none with a line break, and none with the password. */
-static void states_and_lines_through_a_clients_life(void **state)
+CLUSTER_TEST(states_and_lines_through_a_clients_life)
 {
     static const enum zkl_client_state expected[] = {
         ZKL_CLIENT_CONNECTED, ZKL_CLIENT_SUSPENDED,  ZKL_CLIENT_CONNECTED, ZKL_CLIENT_SUSPENDED,
@@ -86,7 +86,6 @@ static void states_and_lines_through_a_clients_life(void **state)
     struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
     struct proxy *proxy = proxy_for(&options);
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
@@ -116,14 +115,13 @@ static void states_and_lines_through_a_clients_life(void **state)
 }
 
 /* Goal: a refused credential is a state of its own, the last before the end, and is in no line. */
-static void a_refused_credential_is_final(void **state)
+CLUSTER_TEST(a_refused_credential_is_final)
 {
     static const enum zkl_client_state expected[] = {ZKL_CLIENT_AUTH_FAILED, ZKL_CLIENT_CLOSED};
     struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
     struct zkl_client_options options = cluster_options();
     size_t last = 0;
 
-    (void)state;
     options.connect_timeout_ms = 0;
     options.auth_scheme = "nonsense";
     options.auth_credential = USER ":" PASSWORD;
@@ -190,14 +188,13 @@ static void check_none_is_late(struct zkl_client_options options, int code)
 /* Goal: no callback runs once an open has said that it failed, as the caller then frees the
  * callback's argument. Method: each callback is slow. The test tries each way to fail after the
  * client's threads began. */
-static void no_callback_runs_after_a_failed_open(void **state)
+CLUSTER_TEST(no_callback_runs_after_a_failed_open)
 {
     struct zkl_client_options options = cluster_options(), refused = options, nowhere = options,
                               silent = options;
     char below[128], closed[32];
     int port;
 
-    (void)state;
     refused.auth_scheme = "nonsense";
     refused.auth_credential = USER ":" PASSWORD;
     check_none_is_late(refused, ZKL_EAUTH);
@@ -213,12 +210,11 @@ static void no_callback_runs_after_a_failed_open(void **state)
 
 /* Goal: each session begins with the credential, not only the first. Method: a client that keeps its nodes
  * to itself locks again in its next session, which it can't without. */
-static void the_next_session_has_the_credential(void **state)
+CLUSTER_TEST(the_next_session_has_the_credential)
 {
     const char *path = cluster_path("next");
     struct zkl_client_options options = cluster_options();
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", USER ":" PASSWORD));
     struct proxy *proxy = proxy_for(&options);
     options.auth_scheme = "digest";
@@ -247,12 +243,11 @@ static bool window_grew(struct zkl_mutex *mutex, int64_t *last_ms)
 
 /* Goal: a hold stays, with a window, after another client has asked for its release. Method: the
  * request is in the node's data. The server answers two heartbeats, which check that node. */
-static void a_hold_that_was_asked_to_let_go_stays_proved(void **state)
+CLUSTER_TEST(a_hold_that_was_asked_to_let_go_stays_proved)
 {
     struct zkl_client_options options = cluster_options();
     char node[256];
 
-    (void)state;
     options.session_timeout_ms = 8000;
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("asked"));
@@ -264,17 +259,4 @@ static void a_hold_that_was_asked_to_let_go_stays_proved(void **state)
     check_wait(window_grew(mutex, &window_ms), WAIT_MS);
     check_ok(zkl_mutex_unlock(mutex));
     cluster_free(client, mutex);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(no_callback_runs_after_a_failed_open),
-    cluster_test(the_next_session_has_the_credential),
-    cluster_test(a_hold_that_was_asked_to_let_go_stays_proved),
-    cluster_test(states_and_lines_through_a_clients_life),
-    cluster_test(a_refused_credential_is_final),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "state", tests);
 }

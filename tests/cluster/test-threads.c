@@ -28,7 +28,7 @@ static void *lock_now_and_late(void *arg)
 
 /* Goal: the client also releases what a thread acquires in a destructor of its own, while it ends.
  * Method: a key that was made after the library's, so that its destructor comes later. */
-static void a_lock_taken_while_the_thread_ends_goes_with_it(void **state)
+CLUSTER_TEST(a_lock_taken_while_the_thread_ends_goes_with_it)
 {
     const char *path = cluster_path("late-lock");
     struct zkl_client *client = cluster_client();
@@ -38,7 +38,6 @@ static void a_lock_taken_while_the_thread_ends_goes_with_it(void **state)
     pthread_t thread;
     void *result;
 
-    (void)state;
     check_ok(zkl_mutex_lock(early)); /* the library's key is there now */
     check_ok(zkl_mutex_unlock(early));
     check_ok(pthread_key_create(&late_key, lock_in_destructor));
@@ -92,14 +91,13 @@ static void *ask_then_lock(void *arg)
 
 /* Goal: a thread that has the id of an ended holder does not count as that holder. Method: new
  * threads until one has the id; glibc reuses the last id immediately. Modes: F54. */
-static void a_reused_thread_id_inherits_nothing(void **state)
+CLUSTER_TEST(a_reused_thread_id_inherits_nothing)
 {
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("reuse"));
     pthread_t ended = lock_in_a_thread_that_ends(mutex), thread;
     bool same = false;
 
-    (void)state;
     for (int i = 0; i < 100 && !same; i++) {
         struct successor s = {.mutex = mutex, .take = take_of(mutex)};
         check_ok(pthread_create(&thread, NULL, ask_then_lock, &s));
@@ -160,7 +158,7 @@ static int unlock_all_the_time(void *arg)
 /* Goal: a handle that any thread may unlock is not mixed up by one thread that unlocks and another one
  * that locks at the same time: each unlock finds the hold, each hold is a new one, nothing is left.
  * Modes: F41. */
-static void one_thread_locks_and_another_unlocks(void **state)
+CLUSTER_TEST(one_thread_locks_and_another_unlocks)
 {
     const char *path = cluster_path("relay");
     struct zkl_client *client = cluster_client();
@@ -188,15 +186,4 @@ static void one_thread_locks_and_another_unlocks(void **state)
     actor_end(unlocks);
     sem_destroy(&relay.held);
     cluster_free(client, relay.mutex);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(a_reused_thread_id_inherits_nothing),
-    cluster_test(one_thread_locks_and_another_unlocks),
-    cluster_test(a_lock_taken_while_the_thread_ends_goes_with_it),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "threads", tests);
 }

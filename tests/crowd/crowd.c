@@ -74,11 +74,14 @@ static int stop_server(void **state)
     return 0;
 }
 
-int crowd_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n,
-               const struct zks_options *options)
+int crowd_main(int argc, char **argv, __attribute__((unused)) const char *name,
+               const struct CMUnitTest *tests, size_t n, const struct zks_options *options)
 {
     server_options = options;
-    return run_on_servers(argc, argv, name, tests, n, start_server, stop_server);
+    for (size_t i = 0; i < n; i++)
+        tests_add(tests[i].name, tests[i].test_func, tests[i].setup_func, tests[i].teardown_func,
+                  NULL);
+    return run_on_servers(argc, argv, start_server, stop_server);
 }
 
 /* --- a run ------------------------------------------------------------------------------------ */

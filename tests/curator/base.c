@@ -25,12 +25,11 @@ int base_mutex_held(void *mutex)
 }
 
 /* Goal: a scope holds to its end, and no longer. */
-void a_scope_holds_to_its_end(void **state)
+void a_scope_holds_to_its_end(__attribute__((unused)) void **state)
 {
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = lock_kind.make(client, cluster_path("scope"));
 
-    (void)state;
     {
         ZKL_MUTEX_SCOPE(scope, mutex);
         check_ok(scope.rc);
@@ -106,12 +105,11 @@ static void end_both(struct pair *pair)
 
 /* Goal: the server is killed while one thread holds and another one waits, and comes back. The
  * holder can release, whatever its unlock may still know, and the waiter gets the lock. */
-void a_waiter_survives_a_killed_server(void **state)
+void a_waiter_survives_a_killed_server(__attribute__((unused)) void **state)
 {
     struct zkl_client *client = client_of(RESTART_SESSION_MS);
     struct pair pair;
 
-    (void)state;
     begin_both(&pair, (struct zkl_client *[2]){client, client});
     server_down();
     check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
@@ -124,13 +122,12 @@ void a_waiter_survives_a_killed_server(void **state)
 
 /* Goal: the session of a holder and a waiter ends. The holder, which does nothing, has lost the
  * lock, and the waiter gets it in the client's next session. Modes: F6. */
-void a_killed_session_frees_the_lock_for_its_own_waiter(void **state)
+void a_killed_session_frees_the_lock_for_its_own_waiter(__attribute__((unused)) void **state)
 {
     struct expiring *expiring = expiring_open();
     struct zkl_client *client = expiring_client(expiring);
     struct pair pair;
 
-    (void)state;
     begin_both(&pair, (struct zkl_client *[2]){client, client});
     expiring_expire(expiring);
     check_ok(actor_result(pair.actors[!pair.first]));
@@ -141,12 +138,11 @@ void a_killed_session_frees_the_lock_for_its_own_waiter(void **state)
 }
 
 /* Goal: of two clients exactly one holds, as long as it does; then the other one does. */
-void two_clients_exclude_each_other(void **state)
+void two_clients_exclude_each_other(__attribute__((unused)) void **state)
 {
     struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
     struct pair pair;
 
-    (void)state;
     begin_both(&pair, clients);
     net_nap_ms(100); /* would do for a wrong grant */
     check_true(!actor_is_done(pair.actors[!pair.first]));
@@ -190,7 +186,7 @@ static int visit(void *arg)
 
 /* Goal: when the last of ten threads, each with a handle of its own, has released, the server
  * removes what was made for the lock, the parent too. */
-void the_container_goes_after_many_threads(void **state)
+void the_container_goes_after_many_threads(__attribute__((unused)) void **state)
 {
     struct zkl_client *client = cluster_client();
     const char *parent = cluster_path("containers");
@@ -199,7 +195,6 @@ void the_container_goes_after_many_threads(void **state)
     struct crowd crowd;
     char path[80];
 
-    (void)state;
     snprintf(path, sizeof path, "%s/our-lock", parent);
     for (int i = 0; i < THREADS; i++)
         visitors[i] = (struct visitor){&visits, lock_kind.make(client, path), (uint32_t)i};
@@ -214,7 +209,7 @@ void the_container_goes_after_many_threads(void **state)
 
 /* Goal: of ten threads with one handle each gets the lock, and never two at a time. Method: the
  * first one keeps it until the nine others have asked too. Modes: F41. */
-void many_threads_share_one_handle(void **state)
+void many_threads_share_one_handle(__attribute__((unused)) void **state)
 {
     struct zkl_client *client = cluster_client();
     void *lock = lock_kind.make(client, cluster_path(lock_kind.name));
@@ -222,7 +217,6 @@ void many_threads_share_one_handle(void **state)
     struct visits visits = {0};
     struct crowd crowd;
 
-    (void)state;
     check_ok(base_lock(lock));
     check_num(room_enter(&visits.room, THREADS), ==, 0);
     for (int i = 0; i < THREADS - 1; i++)
@@ -242,7 +236,7 @@ void many_threads_share_one_handle(void **state)
 
 /* Goal: a client below a node of its own (a namespace there, a chroot here) locks below that node,
  * and knows nothing of the same path outside. Modes: F56. */
-void a_lock_works_in_a_namespace(void **state)
+void a_lock_works_in_a_namespace(__attribute__((unused)) void **state)
 {
     struct zkl_client_options options = cluster_options();
     const char *path = cluster_path(lock_kind.name), *root = cluster_path("namespace");
@@ -250,7 +244,6 @@ void a_lock_works_in_a_namespace(void **state)
     void *outer = lock_kind.make(outside, path);
     char servers[128], inner_path[128];
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(root), "", WIRE_PERSISTENT, NULL, 0));
     snprintf(servers, sizeof servers, "%s%s", options.servers, root);
     snprintf(inner_path, sizeof inner_path, "%s%s", root, path);
@@ -306,18 +299,16 @@ static void check_nested(struct actor *somebody)
 
 /* Goal: three functions that call each other lock one handle; it is held to the end of the
  * outermost. */
-void nested_calls_enter_again(void **state)
+void nested_calls_enter_again(__attribute__((unused)) void **state)
 {
-    (void)state;
     check_nested(NULL);
 }
 
 /* Goal: what one thread has entered again another one does not enter. */
-void another_thread_does_not_enter_a_nested_lock(void **state)
+void another_thread_does_not_enter_a_nested_lock(__attribute__((unused)) void **state)
 {
     struct actor *somebody = actor_new();
 
-    (void)state;
     check_nested(somebody);
     actor_end(somebody);
 }

@@ -31,6 +31,7 @@ void a_scope_holds_to_its_end(void **state); /* a test */
 int base_lock(void *lock);
 int base_unlock(void *lock);
 
+#define BASE_TEST(name) TEST_OF(name, name, cluster_raw_open, cluster_raw_close, NULL)
 void a_waiter_survives_a_killed_server(void **state);
 void a_killed_session_frees_the_lock_for_its_own_waiter(void **state);
 void the_container_goes_after_many_threads(void **state);
@@ -39,17 +40,18 @@ void many_threads_share_one_handle(void **state);
 void two_clients_exclude_each_other(void **state);
 
 #define BASE_TESTS                                                                                 \
-    cluster_test(a_waiter_survives_a_killed_server),                                               \
-        cluster_test(a_killed_session_frees_the_lock_for_its_own_waiter),                          \
-        cluster_test(the_container_goes_after_many_threads),                                       \
-        cluster_test(a_lock_works_in_a_namespace), cluster_test(many_threads_share_one_handle),    \
-        cluster_test(two_clients_exclude_each_other)
+    BASE_TEST(a_waiter_survives_a_killed_server)                                                   \
+    BASE_TEST(a_killed_session_frees_the_lock_for_its_own_waiter)                                  \
+    BASE_TEST(the_container_goes_after_many_threads)                                               \
+    BASE_TEST(a_lock_works_in_a_namespace)                                                         \
+    BASE_TEST(many_threads_share_one_handle)                                                       \
+    BASE_TEST(two_clients_exclude_each_other)
 
 void nested_calls_enter_again(void **state);
 void another_thread_does_not_enter_a_nested_lock(void **state);
 
 #define REENTRANT_TESTS                                                                            \
-    cluster_test(nested_calls_enter_again),                                                        \
-        cluster_test(another_thread_does_not_enter_a_nested_lock)
+    BASE_TEST(nested_calls_enter_again)                                                            \
+    BASE_TEST(another_thread_does_not_enter_a_nested_lock)
 
 #endif

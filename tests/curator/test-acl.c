@@ -27,13 +27,12 @@ static void check_tree(const char *path)
 }
 
 /* Goal: the root and the nodes of a read-write lock, of each half, have the client's ACL. */
-static void a_read_write_locks_nodes_have_the_clients_acl(void **state)
+CLUSTER_TEST(a_read_write_locks_nodes_have_the_clients_acl)
 {
     struct zkl_client *client = creator_client(CREDENTIAL);
     const char *path = cluster_path("rwlock");
     struct zkl_rwlock *rwlock = NULL;
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
     check_ok(zkl_mutex_lock(zkl_rwlock_writer(rwlock)));
@@ -47,14 +46,13 @@ static void a_read_write_locks_nodes_have_the_clients_acl(void **state)
 }
 
 /* Goal: so have the parents that are made on the way, and all that a semaphore consists of. */
-static void parents_that_are_made_have_the_clients_acl(void **state)
+CLUSTER_TEST(parents_that_are_made_have_the_clients_acl)
 {
     struct zkl_client *client = creator_client(CREDENTIAL);
     const char *parent = cluster_path("parents");
     struct zkl_permit *permit = NULL;
     char path[128];
 
-    (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     snprintf(path, sizeof path, "%s/deep/lock", parent);
     struct zkl_mutex *mutex = cluster_mutex(client, path);
@@ -68,14 +66,4 @@ static void parents_that_are_made_have_the_clients_acl(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(zkl_semaphore_free(semaphore));
     cluster_free(client, mutex);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(a_read_write_locks_nodes_have_the_clients_acl),
-    cluster_test(parents_that_are_made_have_the_clients_acl),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "curator-acl", tests);
 }

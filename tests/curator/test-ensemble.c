@@ -159,17 +159,27 @@ static void check_one_holds_again(struct resource *resource, long acquired)
     check_num(resource->holders, ==, 1);
 }
 
+/* All serve again, for the next test. */
+static int tear_down(void **state)
+{
+    cluster_raw_close(state);
+    for (size_t i = 0; i < NODES; i++)
+        zks_start_node(server, i);
+    return zks_wait_ready(server, ZKS_READY_MS);
+}
+
+#define ENSEMBLE_TEST(name) TEST_IN(name, cluster_raw_open, tear_down)
+
 /* Goal: ten clients, one of which has the permit; the ensemble stops, and nobody has it; another
  * ensemble takes its place that knows nothing of the first one, and one of the clients has the
  * permit again. In Curator's test an ensemble provider gives the new addresses; here the new
  * servers have the old ones. */
-static void a_semaphore_moves_to_another_ensemble(void **state)
+ENSEMBLE_TEST(a_semaphore_moves_to_another_ensemble)
 {
     struct guest guests[10];
     struct resource resource = {0};
     struct crowd crowd;
 
-    (void)state;
     guests_come(&crowd, guests, 10, &resource);
     long acquired = resource.acquired;
     (void)servers_go(guests, 10, &resource);
@@ -182,13 +192,12 @@ static void a_semaphore_moves_to_another_ensemble(void **state)
 
 /* Goal: twenty clients work one at a time; without servers nothing is done; with two of three it
  * goes on. */
-static void a_semaphore_goes_on_with_two_servers_of_three(void **state)
+ENSEMBLE_TEST(a_semaphore_goes_on_with_two_servers_of_three)
 {
     struct guest guests[20];
     struct resource resource = {0};
     struct crowd crowd;
 
-    (void)state;
     guests_come(&crowd, guests, 20, &resource);
     check_wait(resource.operations > 10, WAIT_MS);
     int leader = servers_go(guests, 20, &resource);
@@ -200,24 +209,8 @@ static void a_semaphore_goes_on_with_two_servers_of_three(void **state)
     guests_go(&crowd, guests, &resource);
 }
 
-/* All serve again, for the next test. */
-static int tear_down(void **state)
-{
-    cluster_raw_close(state);
-    for (size_t i = 0; i < NODES; i++)
-        zks_start_node(server, i);
-    return zks_wait_ready(server, ZKS_READY_MS);
-}
-
-#define ensemble_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, tear_down)
-
-static const struct CMUnitTest tests[] = {
-    ensemble_test(a_semaphore_moves_to_another_ensemble),
-    ensemble_test(a_semaphore_goes_on_with_two_servers_of_three),
-};
-
 int main(int argc, char **argv)
 {
     cluster_server.nodes = NODES;
-    return CLUSTER_MAIN(argc, argv, "curator-ensemble", tests);
+    return cluster_main(argc, argv);
 }

@@ -78,7 +78,7 @@ static void check_list_fails(struct expiring *expiring, const char *path, int nt
 /* Goal: the node is made and the list after it fails: the call says why, and the client removes
  * the node. This is so with a mutex, with each half of a read-write lock, and with both queues
  * of a semaphore. */
-static void a_list_that_fails_leaves_no_node(void **state)
+CLUSTER_TEST(a_list_that_fails_leaves_no_node)
 {
     const char *path = cluster_path("faults");
     struct expiring *expiring = expiring_open();
@@ -87,7 +87,6 @@ static void a_list_that_fails_leaves_no_node(void **state)
     struct zkl_mutex *permit = NULL;
     char root[96];
 
-    (void)state;
     make_roots(path);
     snprintf(root, sizeof root, "%s/mutex", path);
     struct zkl_mutex *mutex = cluster_mutex(client, root);
@@ -117,14 +116,13 @@ static int lock_for_some_seconds(void *mutex)
 /* Goal: the server stops while the list is on its way, and the session ends. The call says what
  * became of the call (its time was up), not what became of cleaning up. Once the server is back,
  * nothing is left and the same handle locks. */
-static void what_went_wrong_first_is_what_is_said(void **state)
+CLUSTER_TEST(what_went_wrong_first_is_what_is_said)
 {
     const char *path = cluster_path("first");
     struct expiring *expiring = expiring_open();
     struct zkl_mutex *mutex = cluster_mutex(expiring_client(expiring), path);
     struct actor *actor = actor_new();
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     check_ok(proxy_hold_reply(expiring_proxy(expiring), PROXY_CHILDREN, 1));
     actor_begin(actor, lock_for_some_seconds, mutex);
@@ -142,14 +140,4 @@ static void what_went_wrong_first_is_what_is_said(void **state)
     check_ok(zkl_mutex_free(mutex));
     expiring_free(expiring);
     check_ok(wire_delete(raw, cluster_at(path), -1));
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(a_list_that_fails_leaves_no_node),
-    cluster_test(what_went_wrong_first_is_what_is_said),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "curator-internals", tests);
 }

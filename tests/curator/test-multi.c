@@ -80,12 +80,11 @@ const struct lock_kind lock_kind = {
 
 /* Goal: what is held in a block is given back at its end, whatever its way out. There is no scope
  * guard for multi-locks: lock and unlock. */
-static void a_multi_lock_holds_from_lock_to_unlock(void **state)
+CLUSTER_TEST(a_multi_lock_holds_from_lock_to_unlock)
 {
     struct zkl_client *client = cluster_client();
     struct multi *m = make(client, cluster_path("block"));
 
-    (void)state;
     check_ok(zkl_multi_lock_for(m->multi, WAIT_MS));
     check_num(held(m), ==, 1);
     for (int i = 0; i < MEMBERS; i++)
@@ -136,9 +135,8 @@ static void check_release_of(int bad)
 
 /* Goal: a member that can't be given back keeps nothing else from being given back, whether it
  * is the first or the last. The unlock reports each member's code. */
-static void some_releases_fail(void **state)
+CLUSTER_TEST(some_releases_fail)
 {
-    (void)state;
     check_release_of(0);
     check_release_of(1);
 }
@@ -164,24 +162,13 @@ static void check_lock_of(int bad, int denied)
 /* Goal: a member that can't be locked: none is held, and no node is left. Method: without CREATE
  * the transaction fails as a whole; without READ it fails when the other one has been locked.
  * Modes: F24, F25. */
-static void some_locks_fail_to_lock(void **state)
+CLUSTER_TEST(some_locks_fail_to_lock)
 {
     static const int denied[] = {CREATE, READ};
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         check_lock_of(i % 2, denied[i / 2]);
 }
 
-static const struct CMUnitTest tests[] = {
-    BASE_TESTS,
-    REENTRANT_TESTS,
-    cluster_test(a_multi_lock_holds_from_lock_to_unlock),
-    cluster_test(some_releases_fail),
-    cluster_test(some_locks_fail_to_lock),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "curator-multi", tests);
-}
+BASE_TESTS
+REENTRANT_TESTS

@@ -25,7 +25,7 @@ const struct lock_kind lock_kind = {
 /* Goal: a holder whose node is persistent (a lock internals driver of its own there; here only a
  * peer can be one) holds although its session has ended, until the node is deleted.
  * Modes: F59. */
-static void a_persistent_node_of_a_peer_holds_until_it_is_deleted(void **state)
+CLUSTER_TEST(a_persistent_node_of_a_peer_holds_until_it_is_deleted)
 {
     const char *path = cluster_path("persistent");
     struct zkl_client *client = cluster_client();
@@ -34,7 +34,6 @@ static void a_persistent_node_of_a_peer_holds_until_it_is_deleted(void **state)
     struct wire *peer = NULL;
     char node[256];
 
-    (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_open(&peer, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     snprintf(node, sizeof node, "%s/_c_00000000-0000-4000-8000-000000000000-lock-",
@@ -78,7 +77,7 @@ static int ask_and_lock(void *arg)
 
 /* Goal: a holder with a callback hears that somebody asks for the lock, and releases it. The
  * asker then has it. The asker knows the node from the list of the contenders. */
-static void a_holder_that_is_asked_lets_go(void **state)
+CLUSTER_TEST(a_holder_that_is_asked_lets_go)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("revoke");
@@ -86,7 +85,6 @@ static void a_holder_that_is_asked_lets_go(void **state)
     struct notes notes = NOTES_INIT;
     struct actor *actor = actor_new();
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     struct participants participants = count_participants(client, path);
@@ -106,15 +104,6 @@ static void a_holder_that_is_asked_lets_go(void **state)
     cluster_free(client, mutex, wanted);
 }
 
-static const struct CMUnitTest tests[] = {
-    BASE_TESTS,
-    REENTRANT_TESTS,
-    cluster_test(a_scope_holds_to_its_end),
-    cluster_test(a_holder_that_is_asked_lets_go),
-    cluster_test(a_persistent_node_of_a_peer_holds_until_it_is_deleted),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "curator-mutex", tests);
-}
+BASE_TESTS
+REENTRANT_TESTS
+BASE_TEST(a_scope_holds_to_its_end)

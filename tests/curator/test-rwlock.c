@@ -60,12 +60,11 @@ static int lock_briefly(void *mutex)
 
 /* Goal: twenty readers hold together, eight writers wait behind them; all are listed as what they
  * are. */
-static void all_participants_are_listed(void **state)
+CLUSTER_TEST(all_participants_are_listed)
 {
     struct bench b = bench_open("participants");
     struct actor *readers[READERS], *writers[WRITERS];
 
-    (void)state;
     for (int i = 0; i < READERS; i++)
         check_ok(actor_do(readers[i] = actor_new(), do_lock, b.read));
     for (int i = 0; i < WRITERS; i++)
@@ -94,11 +93,10 @@ static void all_participants_are_listed(void **state)
 
 /* Goal: a reader can't become a writer. There it waits in vain, here its call fails immediately.
  * Modes: F39. */
-static void upgrading_is_refused(void **state)
+CLUSTER_TEST(upgrading_is_refused)
 {
     struct bench b = bench_open("upgrade");
 
-    (void)state;
     check_ok(zkl_mutex_lock(b.read));
     int64_t start = net_now_ms();
     check_num(zkl_mutex_lock_for(b.write, 5000), ==, ZKL_EDEADLK);
@@ -110,11 +108,10 @@ static void upgrading_is_refused(void **state)
 }
 
 /* Goal: a writer acquires the read lock too, and releases the write lock. */
-static void downgrading_works(void **state)
+CLUSTER_TEST(downgrading_works)
 {
     struct bench b = bench_open("downgrade");
 
-    (void)state;
     check_ok(zkl_mutex_lock(b.write));
     check_ok(zkl_mutex_lock_for(b.read, 5000));
     check_ok(zkl_mutex_unlock(b.write));
@@ -128,12 +125,11 @@ static void downgrading_works(void **state)
 
 /* Goal: a writer that was queued before the downgrade does not get in beside the reader that the
  * holder has become; it does when that one leaves. Modes: F36. */
-static void a_queued_writer_waits_for_a_downgraded_reader(void **state)
+CLUSTER_TEST(a_queued_writer_waits_for_a_downgraded_reader)
 {
     struct bench b = bench_open("contended");
     struct zkl_rwlock *other = rwlock_with(b.client, b.path, NULL);
 
-    (void)state;
     check_ok(zkl_mutex_lock(b.write));
     actor_begin(b.actor, do_lock, zkl_rwlock_writer(other));
     check_wait(cluster_children(b.path) == 2, WAIT_MS);
@@ -149,11 +145,10 @@ static void a_queued_writer_waits_for_a_downgraded_reader(void **state)
 }
 
 /* Goal: only the thread that writes may read too: another one of the same handle waits. */
-static void downgrading_is_for_the_thread_that_writes(void **state)
+CLUSTER_TEST(downgrading_is_for_the_thread_that_writes)
 {
     struct bench b = bench_open("threads");
 
-    (void)state;
     check_ok(zkl_mutex_lock(b.write));
     check_num(actor_do(b.actor, lock_briefly, b.read), ==, ZKL_ETIMEDOUT);
     check_wait(cluster_children(b.path) == 1, WAIT_MS);
@@ -226,13 +221,12 @@ static int drive(void *arg)
 }
 
 /* Goal: eight clients read and write: a writer is alone, readers come together. */
-static void readers_share_and_writers_are_alone(void **state)
+CLUSTER_TEST(readers_share_and_writers_are_alone)
 {
     struct traffic traffic = {.path = cluster_path("basic")};
     struct driver drivers[CLIENTS];
     struct crowd crowd;
 
-    (void)state;
     for (int i = 0; i < CLIENTS; i++) {
         struct zkl_client *client = cluster_client();
         drivers[i] = (struct driver){.traffic = &traffic,
@@ -268,14 +262,13 @@ static void check_data(const char *path, const char *expected)
 
 /* Goal: the nodes of both halves have the data that was asked for, as it was then: the caller's
  * text is copied. */
-static void nodes_have_the_data_that_was_asked_for(void **state)
+CLUSTER_TEST(nodes_have_the_data_that_was_asked_for)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("data");
     struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
     char owner[] = "1234";
 
-    (void)state;
     options.owner = owner;
     struct zkl_rwlock *rwlock = rwlock_with(client, path, &options);
     owner[0] = '5';
@@ -292,7 +285,7 @@ static void nodes_have_the_data_that_was_asked_for(void **state)
 
 /* Goal: a writer whose session was killed still knows the path of its node, which is removed; a
  * reader of another client gets in. */
-static void a_killed_writers_path_leads_nowhere(void **state)
+CLUSTER_TEST(a_killed_writers_path_leads_nowhere)
 {
     struct expiring *expiring = expiring_open();
     struct bench b = bench_open("path");
@@ -300,7 +293,6 @@ static void a_killed_writers_path_leads_nowhere(void **state)
     struct zkl_mutex *write = zkl_rwlock_writer(killed);
     char node[256] = "";
 
-    (void)state;
     check_ok(zkl_mutex_lock(write));
     expiring_expire(expiring);
     check_ok(zkl_mutex_lock_for(b.read, WAIT_MS));
@@ -313,20 +305,4 @@ static void a_killed_writers_path_leads_nowhere(void **state)
     check_ok(zkl_rwlock_free(killed));
     expiring_free(expiring);
     bench_close(&b);
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(all_participants_are_listed),
-    cluster_test(upgrading_is_refused),
-    cluster_test(downgrading_works),
-    cluster_test(a_queued_writer_waits_for_a_downgraded_reader),
-    cluster_test(downgrading_is_for_the_thread_that_writes),
-    cluster_test(readers_share_and_writers_are_alone),
-    cluster_test(nodes_have_the_data_that_was_asked_for),
-    cluster_test(a_killed_writers_path_leads_nowhere),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "curator-rwlock", tests);
 }

@@ -24,14 +24,13 @@ const struct lock_kind lock_kind = {
 
 /* Goal: this one is not reentrant (Curator leaves its tests of re-entry out here): a second lock
  * waits, in the same thread too, and any thread may unlock. */
-static void a_second_lock_waits_in_the_same_thread(void **state)
+CLUSTER_TEST(a_second_lock_waits_in_the_same_thread)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("second");
     struct zkl_mutex *mutex = make(client, path);
     struct actor *actor = actor_new();
 
-    (void)state;
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_lock_for(mutex, 200), ==, ZKL_ETIMEDOUT);
     check_wait(leases(path) == 1, WAIT_MS);
@@ -43,13 +42,5 @@ static void a_second_lock_waits_in_the_same_thread(void **state)
     cluster_free(client, mutex);
 }
 
-static const struct CMUnitTest tests[] = {
-    BASE_TESTS,
-    cluster_test(a_scope_holds_to_its_end),
-    cluster_test(a_second_lock_waits_in_the_same_thread),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "curator-semaphore-mutex", tests);
-}
+BASE_TESTS
+BASE_TEST(a_scope_holds_to_its_end)

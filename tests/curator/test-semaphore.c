@@ -54,14 +54,13 @@ static void count_up(struct counter *counter, int by)
 /* --- one client ------------------------------------------------------------------------------- */
 
 /* Goal: one permit goes out once. */
-static void one_permit_goes_out_once(void **state)
+CLUSTER_TEST(one_permit_goes_out_once)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("simple");
     struct zkl_semaphore *semaphore = semaphore_of(client, path, 1);
     struct zkl_permit *permit = NULL;
 
-    (void)state;
     check_one(semaphore, &permit);
     check_none(semaphore);
     check_wait(leases(path) == 1, WAIT_MS);
@@ -75,14 +74,13 @@ static void one_permit_goes_out_once(void **state)
 
 /* Goal: three permits go out through as many handles, a fourth one does not, and does when one of
  * them has come back; all are listed. */
-static void three_permits_go_out_three_times(void **state)
+CLUSTER_TEST(three_permits_go_out_three_times)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("three");
     struct zkl_semaphore *handles[THREE + 1];
     struct zkl_permit *permits[THREE];
 
-    (void)state;
     for (int i = 0; i <= THREE; i++)
         handles[i] = semaphore_of(client, path, THREE);
     for (int i = 0; i < THREE; i++)
@@ -99,14 +97,13 @@ static void three_permits_go_out_three_times(void **state)
 }
 
 /* Goal: the list has every holder of a permit. */
-static void all_participants_are_listed(void **state)
+CLUSTER_TEST(all_participants_are_listed)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("participants");
     struct zkl_semaphore *semaphore = semaphore_of(client, path, THREE);
     struct zkl_permit *permits[THREE];
 
-    (void)state;
     for (int i = 0; i < THREE; i++)
         check_one(semaphore, &permits[i]);
     struct participants participants = count_participants(client, path);
@@ -140,7 +137,7 @@ static int use_for_a_moment(void *arg)
 }
 
 /* Goal: ten threads take turns with one permit of one handle. Modes: F41. */
-static void threads_take_turns(void **state)
+CLUSTER_TEST(threads_take_turns)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("threads");
@@ -148,7 +145,6 @@ static void threads_take_turns(void **state)
     struct user users[10];
     struct crowd crowd;
 
-    (void)state;
     users[0].semaphore = semaphore_of(client, path, 1);
     for (int i = 0; i < 10; i++)
         users[i] = (struct user){users[0].semaphore, &counter};
@@ -211,7 +207,7 @@ static int pass(void *arg)
 
 /* Goal: a hundred threads, each with a handle of its own, pass by eleven permits that come
  * back a few at a time. */
-static void permits_come_back_in_chunks(void **state)
+CLUSTER_TEST(permits_come_back_in_chunks)
 {
     struct zkl_client *client = cluster_client();
     const char *path = cluster_path("chunks");
@@ -221,7 +217,6 @@ static void permits_come_back_in_chunks(void **state)
     struct crowd crowd;
     unsigned seed = 1;
 
-    (void)state;
     for (int i = 0; i < CROWD_MAX; i++)
         passers[i] = (struct passer){semaphore_of(client, path, CHUNK_PERMITS), &counter, &stepper};
     crowd_begin(&crowd, pass, passers);
@@ -294,14 +289,13 @@ static int use_until_all_are_out(void *arg)
 
 /* Goal: ten clients with a permit each, five of them at a time: all five are out together, never
  * more, and each client has its turn. */
-static void clients_give_back_one_at_a_time(void **state)
+CLUSTER_TEST(clients_give_back_one_at_a_time)
 {
     const char *path = cluster_path("one");
     struct member members[CLIENTS];
     struct counter counter = {0};
     struct crowd crowd;
 
-    (void)state;
     members_open(members, path, CLIENTS / 2, 1, &counter);
     crowd_begin(&crowd, use_until_all_are_out, members);
     crowd_end(&crowd);
@@ -336,14 +330,13 @@ static int use_any_number(void *arg)
 /* Goal: ten clients ask again and again for any number of permits in one call. They get all of
  * them or wait, and there are never more out than there are. In Curator's test the test itself
  * keeps the askers from asking for more than is left, because Curator might grant a part. */
-static void no_more_are_out_than_there_are(void **state)
+CLUSTER_TEST(no_more_are_out_than_there_are)
 {
     const char *path = cluster_path("max");
     struct member members[CLIENTS];
     struct counter counter = {0};
     struct crowd crowd;
 
-    (void)state;
     members_open(members, path, 40, test_length(100, 20), &counter);
     crowd_begin(&crowd, use_any_number, members);
     crowd_end(&crowd);
@@ -356,7 +349,7 @@ static void no_more_are_out_than_there_are(void **state)
 }
 
 /* Goal: a client that is closed gives its permits back. */
-static void a_closed_client_gives_its_permit_back(void **state)
+CLUSTER_TEST(a_closed_client_gives_its_permit_back)
 {
     struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
     const char *path = cluster_path("close");
@@ -364,7 +357,6 @@ static void a_closed_client_gives_its_permit_back(void **state)
                                            semaphore_of(clients[1], path, 1)};
     struct zkl_permit *permit = NULL, *lost = NULL;
 
-    (void)state;
     check_one(semaphores[1], &permit);
     check_ok(zkl_permit_release(permit));
     check_one(semaphores[0], &lost);
@@ -384,7 +376,7 @@ static void a_closed_client_gives_its_permit_back(void **state)
 
 /* Goal: a thread that waits for a second permit gets it as soon as somebody raises their number,
  * through another handle of another client. */
-static void a_waiter_gets_a_permit_that_is_added(void **state)
+CLUSTER_TEST(a_waiter_gets_a_permit_that_is_added)
 {
     struct zkl_client *client = cluster_client(), *other = cluster_client();
     const char *path = cluster_path("increase");
@@ -394,7 +386,6 @@ static void a_waiter_gets_a_permit_that_is_added(void **state)
     struct actor *waiter = actor_new();
     struct zkl_permit *first = NULL;
 
-    (void)state;
     check_one(semaphore, &first);
     actor_begin(waiter, do_permits, &ask);
     check_wait(leases(path) == 2, WAIT_MS);
@@ -453,12 +444,11 @@ static void queue_end(struct queue *q)
 
 /* Goal: somebody deletes the node of a waiter for a permit. The waiter tries again, gets the
  * permit when that comes back, and leaves no node that nobody knows. Modes: F40. */
-static void a_deleted_node_leaves_no_orphan(void **state)
+CLUSTER_TEST(a_deleted_node_leaves_no_orphan)
 {
     struct queue q;
     char node[256], below[256];
 
-    (void)state;
     queue_begin(&q, "orphan", NULL);
     snprintf(below, sizeof below, "%s/leases", q.path);
     cluster_child(below, 1, node, sizeof node);
@@ -474,12 +464,11 @@ static void a_deleted_node_leaves_no_orphan(void **state)
 
 /* Goal: a wait for a permit that is cancelled (interrupted, there) takes its node with it.
  * Modes: F40. */
-static void a_cancelled_wait_leaves_nothing(void **state)
+CLUSTER_TEST(a_cancelled_wait_leaves_nothing)
 {
     struct zkl_cancel *cancel = NULL;
     struct queue q;
 
-    (void)state;
     check_ok(zkl_cancel_new(&cancel));
     queue_begin(&q, "cancel", cancel);
     zkl_cancel_set(cancel);
@@ -534,7 +523,7 @@ static bool all_had_turns(struct worker *workers, int n, const long *since)
 
 /* Goal: ten threads that use a semaphore again and again go on after the server had stopped and
  * came back: nobody is stuck behind a node that nobody knows. Modes: F40. */
-static void acquires_go_on_after_a_lost_server(void **state)
+CLUSTER_TEST(acquires_go_on_after_a_lost_server)
 {
     struct zkl_client *client = client_of(RESTART_SESSION_MS);
     const char *path = cluster_path("lost");
@@ -544,7 +533,6 @@ static void acquires_go_on_after_a_lost_server(void **state)
     struct crowd crowd;
     long before[10] = {0};
 
-    (void)state;
     for (int i = 0; i < 10; i++)
         workers[i] = (struct worker){semaphore_of(client, path, 1), &stop, 0, &counter};
     crowd_begin(&crowd, work, workers);
@@ -564,24 +552,4 @@ static void acquires_go_on_after_a_lost_server(void **state)
     for (int i = 0; i < 10; i++)
         check_ok(zkl_semaphore_free(workers[i].semaphore));
     check_ok(zkl_client_free(client));
-}
-
-static const struct CMUnitTest tests[] = {
-    cluster_test(one_permit_goes_out_once),
-    cluster_test(three_permits_go_out_three_times),
-    cluster_test(all_participants_are_listed),
-    cluster_test(threads_take_turns),
-    cluster_test(permits_come_back_in_chunks),
-    cluster_test(clients_give_back_one_at_a_time),
-    cluster_test(no_more_are_out_than_there_are),
-    cluster_test(a_closed_client_gives_its_permit_back),
-    cluster_test(a_waiter_gets_a_permit_that_is_added),
-    cluster_test(a_deleted_node_leaves_no_orphan),
-    cluster_test(a_cancelled_wait_leaves_nothing),
-    cluster_test(acquires_go_on_after_a_lost_server),
-};
-
-int main(int argc, char **argv)
-{
-    return CLUSTER_MAIN(argc, argv, "curator-semaphore", tests);
 }

@@ -40,7 +40,7 @@ static void make_node(struct fixture *s, const char *node, const char *data)
 }
 
 /* Each request for memory of a look is refused in turn: all is seen, or nothing is given. */
-static void no_memory_while_looking(void **state)
+ALLOC_TEST(no_memory_while_looking)
 {
     struct fixture *s = *state;
 
@@ -81,7 +81,7 @@ static bool ask_and_wait(struct fixture *s, int n, int count)
 }
 
 /* So are those of asking a holder to release. */
-static void no_memory_while_asking(void **state)
+ALLOC_TEST(no_memory_while_asking)
 {
     alloc_play(*state, ask_and_wait);
 }
@@ -100,14 +100,7 @@ static bool break_it(struct fixture *s, int n, int count)
 }
 
 /* And those of deleting a holder's node: it is deleted, or not. */
-static void no_memory_while_breaking(void **state)
+ALLOC_TEST(no_memory_while_breaking)
 {
     alloc_play(*state, break_it);
 }
-
-const struct CMUnitTest alloc_ask_tests[] = {
-    ALLOC_TEST(no_memory_while_looking),
-    ALLOC_TEST(no_memory_while_asking),
-    ALLOC_TEST(no_memory_while_breaking),
-};
-const size_t alloc_ask_count = sizeof alloc_ask_tests / sizeof alloc_ask_tests[0];

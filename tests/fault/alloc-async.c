@@ -25,17 +25,16 @@ static bool close_it(struct fixture *s, int n, int count)
 }
 
 /* An operation that closes the client needs memory to begin with, and for nothing after that. */
-static void no_memory_for_a_close_by_operation(void **state)
+ALLOC_TEST(no_memory_for_a_close_by_operation)
 {
     alloc_play(*state, close_it);
 }
 
 /* The descriptor of an event loop, and running callbacks, ask for none. */
-static void an_event_loop_needs_no_memory(void **state)
+ALLOC_TEST(an_event_loop_needs_no_memory)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
 
-    (void)state;
     alloc_arm(1, 1000000);
     check_num(zkl_client_event_fd(client), >=, 0);
     check_num(zkl_client_dispatch(client, 1), ==, 0);
@@ -43,11 +42,3 @@ static void an_event_loop_needs_no_memory(void **state)
     alloc_disarm();
     check_ok(zkl_client_free(client));
 }
-
-const struct CMUnitTest alloc_async_tests[] = {
-
-    ALLOC_TEST(no_memory_for_a_close_by_operation),
-
-    ALLOC_TEST(an_event_loop_needs_no_memory),
-};
-const size_t alloc_async_count = sizeof alloc_async_tests / sizeof alloc_async_tests[0];

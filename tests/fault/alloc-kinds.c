@@ -37,7 +37,7 @@ static bool lock_several(struct fixture *s, int n, int count)
 }
 
 /* Each request for memory on the way is refused in turn: all or none is held, nothing is left. */
-static void no_memory_while_locking_several(void **state)
+ALLOC_TEST(no_memory_while_locking_several)
 {
     alloc_play(*state, lock_several);
 }
@@ -80,17 +80,9 @@ static bool set_permits(struct fixture *s, int n, int count)
     return struck;
 }
 
-static void no_memory_for_the_other_kinds(void **state)
+ALLOC_TEST(no_memory_for_the_other_kinds)
 {
     alloc_play(*state, lock_a_half);
 
     alloc_play(*state, set_permits);
 }
-
-const struct CMUnitTest alloc_kinds_tests[] = {
-    ALLOC_TEST(no_memory_while_locking_several),
-
-    ALLOC_TEST(no_memory_for_the_other_kinds),
-
-};
-const size_t alloc_kinds_count = sizeof alloc_kinds_tests / sizeof alloc_kinds_tests[0];

@@ -33,7 +33,7 @@ static bool open_it(struct fixture *s, int n, int count)
 
 /* Each request for memory in zkl_client_open is refused in turn: no client and no thread, or one
  * that works. */
-static void no_memory_while_opening(void **state)
+ALLOC_TEST(no_memory_while_opening)
 {
     alloc_play(*state, open_it);
 }
@@ -55,7 +55,7 @@ static bool lock_and_unlock(struct fixture *s, int n, int count)
 
 /* Each request for memory in lock and unlock, on the calling thread or behind it, is refused in
  * turn: the lock fails with ENOMEM or is held, the unlock is done or goes on in the background. */
-static void no_memory_while_locking_with_a_callback(void **state)
+ALLOC_TEST(no_memory_while_locking_with_a_callback)
 {
     struct fixture *s = *state;
 
@@ -89,7 +89,7 @@ static bool keep_and_take(struct fixture *s, int n, int count)
 }
 
 /* A watch that can't be had leaves nothing that others would wait for. */
-static void no_memory_while_keeping(void **state)
+ALLOC_TEST(no_memory_while_keeping)
 {
     alloc_play(*state, keep_and_take);
 }
@@ -101,7 +101,7 @@ static bool lock_a_new_path(struct fixture *s, int n, int count)
     return lock_and_unlock(s, n, count);
 }
 
-static void no_memory_while_making_the_path(void **state)
+ALLOC_TEST(no_memory_while_making_the_path)
 {
     alloc_play(*state, lock_a_new_path);
 }
@@ -120,7 +120,7 @@ static bool try_in_vain(struct fixture *s, int n, int count)
     return struck;
 }
 
-static void no_memory_while_trying_in_vain(void **state)
+ALLOC_TEST(no_memory_while_trying_in_vain)
 {
     alloc_play(*state, try_in_vain);
 }
@@ -142,7 +142,7 @@ static bool wait_and_be_granted(struct fixture *s, int n, int count)
 }
 
 /* The wait behind somebody else, whose unlock wakes it, is short of memory. */
-static void no_memory_while_waiting(void **state)
+ALLOC_TEST(no_memory_while_waiting)
 {
     alloc_play(*state, wait_and_be_granted);
 }
@@ -173,7 +173,7 @@ static bool wait_and_give_up(struct fixture *s, int n, int count)
 }
 
 /* A wait is cancelled, and the janitor that clears up after it is short of memory. */
-static void no_memory_while_giving_up(void **state)
+ALLOC_TEST(no_memory_while_giving_up)
 {
     alloc_play(*state, wait_and_give_up);
 }
@@ -202,7 +202,7 @@ static bool close_it(struct fixture *s, int n, int count)
 }
 
 /* The client is closed while somebody waits: closing needs no memory. */
-static void no_memory_while_closing(void **state)
+ALLOC_TEST(no_memory_while_closing)
 {
     alloc_play(*state, close_it);
 }
@@ -223,7 +223,7 @@ static bool expire_it(struct fixture *s, int n, int count)
 }
 
 /* The session has ended, and memory is short while the next one is made. */
-static void no_memory_for_the_next_session(void **state)
+ALLOC_TEST(no_memory_for_the_next_session)
 {
     struct fixture *s = *state;
 
@@ -255,24 +255,8 @@ static bool free_it(struct fixture *s, int n, int count)
 }
 
 /* A client is given up that holds: likewise. */
-static void no_memory_while_freeing(void **state)
+ALLOC_TEST(no_memory_while_freeing)
 {
     for (int n = 1; free_it(*state, n, 1000); n++)
         check_num(n, <, N_MAX);
 }
-
-const struct CMUnitTest alloc_mutex_tests[] = {
-    ALLOC_TEST(no_memory_while_opening),
-
-    ALLOC_TEST(no_memory_while_locking_with_a_callback),
-    ALLOC_TEST(no_memory_while_keeping),
-    ALLOC_TEST(no_memory_while_making_the_path),
-
-    ALLOC_TEST(no_memory_while_trying_in_vain),
-    ALLOC_TEST(no_memory_while_waiting),
-    ALLOC_TEST(no_memory_while_giving_up),
-    ALLOC_TEST(no_memory_while_closing),
-    ALLOC_TEST(no_memory_while_freeing),
-    ALLOC_TEST(no_memory_for_the_next_session),
-};
-const size_t alloc_mutex_count = sizeof alloc_mutex_tests / sizeof alloc_mutex_tests[0];

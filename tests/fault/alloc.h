@@ -59,10 +59,6 @@ void alloc_step_aside(struct fixture *s);
  * node. */
 bool alloc_in_queue(struct zkl_client *client);
 
-/* The tests of each part, for main. */
-#define ALLOC_TEST(f) cmocka_unit_test_setup_teardown(f, alloc_set_up, alloc_tear_down)
-extern const struct CMUnitTest alloc_mutex_tests[], alloc_kinds_tests[], alloc_ask_tests[],
-    alloc_async_tests[];
-extern const size_t alloc_mutex_count, alloc_kinds_count, alloc_ask_count, alloc_async_count;
+#define ALLOC_TEST(name) TEST_IN(name, alloc_set_up, alloc_tear_down)
 
 #endif

@@ -45,11 +45,10 @@ static int stop_server(void **state)
     return 0;
 }
 
-int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
-              const struct zks_options *options)
+int fault_main(int argc, char **argv, const struct zks_options *options)
 {
     server_options = options;
-    return run_on_servers(argc, argv, "fault", tests, n, start_server, stop_server);
+    return run_on_servers(argc, argv, start_server, stop_server);
 }
 
 /* --- faults that only libzookeeper can fix ---------------------------------------------------- */

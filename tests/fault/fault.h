@@ -31,12 +31,9 @@
 
 /* main: starts the server (options NULL: one node, containers are collected every 300 ms), runs
  * the tests. 77 without java. argv[1]: only the tests of that name, with wildcards. */
-#define fault_main(argc, argv, tests, options)                                                     \
-    fault_run(argc, argv, tests, sizeof tests / sizeof tests[0], options)
-int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
-              const struct zks_options *options);
+int fault_main(int argc, char **argv, const struct zks_options *options);
 struct zks_options fault_options(void);
-#define world_test(f) WORLD_TEST(f, NULL, world_end)
+#define WORLD_TEST(name) WORLD_TEST_IN(name, NULL, world_end)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 

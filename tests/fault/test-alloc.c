@@ -105,7 +105,7 @@ static void play_over(struct fixture *s)
 
 /* Memory runs out in each call, and in the one that undoes it: the call does what it should or says so, by a code that its
  * header lists, and nothing is left. */
-static void no_memory_for_each_call(void **state)
+ALLOC_TEST(no_memory_for_each_call)
 {
     struct fixture *s = *state;
     struct zkl_mutex *one;
@@ -133,7 +133,7 @@ static void no_memory_for_each_call(void **state)
 }
 
 /* Calls that only look, set or free something, and a re-entry, ask for no memory at all. */
-static void these_calls_need_no_memory(void **state)
+ALLOC_TEST(these_calls_need_no_memory)
 {
     struct fixture *s = *state;
 
@@ -164,34 +164,7 @@ static void these_calls_need_no_memory(void **state)
 
 /* Every function that the library exports was called while requests were refused, in one of the
  * tests of this program: alone this one fails. */
-static void that_was_every_call(void **state)
+TEST(that_was_every_call)
 {
-    (void)state;
     check_num(called_missing(), ==, 0);
-}
-
-/* --- main ------------------------------------------------------------------------------------- */
-
-static size_t add(struct CMUnitTest *all, size_t count, const struct CMUnitTest *part, size_t n)
-{
-    memcpy(all + count, part, n * sizeof *part);
-    return count + n;
-}
-
-int main(int argc, char **argv)
-{
-    static const struct CMUnitTest last[] = {
-        ALLOC_TEST(no_memory_for_each_call),
-        ALLOC_TEST(these_calls_need_no_memory),
-
-        cmocka_unit_test(that_was_every_call),
-    };
-    struct CMUnitTest tests[50];
-    size_t n = add(tests, 0, alloc_mutex_tests, alloc_mutex_count);
-
-    n = add(tests, n, alloc_kinds_tests, alloc_kinds_count);
-    n = add(tests, n, alloc_ask_tests, alloc_ask_count);
-    n = add(tests, n, alloc_async_tests, alloc_async_count);
-    n = add(tests, n, last, sizeof last / sizeof last[0]);
-    return fault_run(argc, argv, tests, n, NULL);
 }

@@ -77,12 +77,11 @@ static bool is_locked(FILE *file)
  * another server, with its session and what it holds, and the application's files keep their locks.
  * Method: a follower whose snapshot was
  * changed. Modes: F94. */
-static void a_server_with_data_of_its_own_is_left(void **state)
+TEST(a_server_with_data_of_its_own_is_left)
 {
     struct wire *wire;
     int leader = zks_wait_leader(server, ZKS_READY_MS);
 
-    (void)state;
     check_num(leader, >=, 0);
     check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), WIRE_LASTING_MS));
     check_ok(wire_create(wire, "/apart", "", WIRE_PERSISTENT, NULL, 0));
@@ -118,12 +117,9 @@ static void a_server_with_data_of_its_own_is_left(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_with_data_of_its_own_is_left),
-    };
     struct zks_options options = fault_options();
 
     options.nodes = 3;
     options.no_digest = true;
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

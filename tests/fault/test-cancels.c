@@ -54,7 +54,7 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
 /* An event is not taken for that of another object which has the same descriptor by now: the second one still
  * ends its wait. The first object is set, the service thread is stopped with its event; the wait with it is granted, it
  * is freed, and another one is made, whose descriptor has the same number. */
-static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void)
+WORLD_TEST(an_event_of_an_object_that_is_gone_takes_nothing_from_another)
 {
     const char *path = "/reused";
     struct zkl_client *client = world_direct(30000);
@@ -97,7 +97,7 @@ static int lock_both(struct zkl_mutex *multi, void *cancel)
 
 /* An object that was set and freed while a call used it is good for all the waits that the call is made of: a multi-lock
  * that takes its members in turn has the first one granted just then, and ends before it asks for the second. */
-static void an_object_that_is_freed_lasts_for_the_whole_call(void)
+WORLD_TEST(an_object_that_is_freed_lasts_for_the_whole_call)
 {
     struct zkl_client *client = world_direct(30000);
     struct zkl_mutex *mutex = world_mutex(client, "/in-turn/a");
@@ -176,7 +176,7 @@ static int file_at(int fd)
 
 /* An object may be freed as soon as a wait has ended by it, whatever the thread that sets it is at: nothing is written
  * to a file that has got its descriptor, and the setter, which may be a signal handler, frees no memory. */
-static void an_object_may_be_freed_while_it_is_being_set(void)
+WORLD_TEST(an_object_may_be_freed_while_it_is_being_set)
 {
     struct zkl_client *client = world_direct(30000);
     struct zkl_mutex *mutex = world_mutex(client, "/being-set");
@@ -209,7 +209,7 @@ static void an_object_may_be_freed_while_it_is_being_set(void)
 /* The predecessor of a waiter is canceled in the moment in which it becomes the first one: it has the lock, or it is
  * gone, and the waiter behind it is not passed over. Method: the unlock before it and the cancel object come at the
  * same time, one or the other some microseconds earlier; the waiter is of another client, or of the same. */
-static void a_predecessor_is_canceled_as_its_turn_comes(void)
+WORLD_TEST(a_predecessor_is_canceled_as_its_turn_comes)
 {
     static const char *const path = "/cancels/turn";
     struct wire *wire = world_wire();
@@ -252,16 +252,4 @@ static void a_predecessor_is_canceled_as_its_turn_comes(void)
         zkl_cancel_free(cancel);
     }
     print_message("    %d of %d had the lock\n", had, rounds_done);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(a_predecessor_is_canceled_as_its_turn_comes),
-    world_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
-    world_test(an_object_that_is_freed_lasts_for_the_whole_call),
-    world_test(an_object_may_be_freed_while_it_is_being_set),
-};
-
-int main(int argc, char **argv)
-{
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -241,18 +241,20 @@ static void close_in(struct bench *b, const struct scene *scene, enum way way, b
     check_gone(b, 5 * SESSION_MS + 5000);
 }
 
+#define CLOSE_TEST(name) TEST_IN(name, set_up, tear_down)
+
 /* The client is closed in every state of a thread's call, and the server answers. The call ends
  * with ZKL_ECLOSED, or as an unlock without an answer. A hold is lost: the callback reports that
  * once with the reason, and its owner still owes the unlock, which says so. The client refuses
  * later calls, and the server has removed the session's nodes. */
-static void close_in_every_state(void **state)
+CLOSE_TEST(close_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++)
         close_in(*state, &scenes[i], CLOSE, false);
 }
 
 /* The same without a wait, with a server that has become silent. */
-static void close_at_once_in_every_state(void **state)
+CLOSE_TEST(close_at_once_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++) {
         close_in(*state, &scenes[i], CLOSE_AT_ONCE, true);
@@ -262,7 +264,7 @@ static void close_at_once_in_every_state(void **state)
 }
 
 /* The same without a close: the test frees the client, and the mutex after it. */
-static void free_in_every_state(void **state)
+CLOSE_TEST(free_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++) {
         if (i < 2 || test_length(1, 0))
@@ -297,7 +299,7 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
 
 /* A client that never had a session, because no server listens, or none answers, closes
  * immediately: there is nothing to wait for. */
-static void close_while_connecting(void **state)
+CLOSE_TEST(close_while_connecting)
 {
     struct bench *b = *state;
 
@@ -315,7 +317,7 @@ static void close_while_connecting(void **state)
 
 /* Fifty threads wait on five paths, with watches that libzookeeper never delivers at a close. Every
  * wait ends, nothing leaks (under ASan), and the server confirms the close. Modes: F48. */
-static void close_with_fifty_waiters(void **state)
+CLOSE_TEST(close_with_fifty_waiters)
 {
     enum { WAITERS = 50, PATHS = 5 };
     struct bench *b = *state;
@@ -385,7 +387,7 @@ static void *close_it(void *client)
 
 /* Four threads lock and unlock while two others close the client, at a moment that nobody chose:
  * all six come to an end, and nothing is left. */
-static void close_in_the_middle_of_work(void **state)
+CLOSE_TEST(close_in_the_middle_of_work)
 {
     enum { USERS = 4 };
     struct bench *b = *state;
@@ -451,7 +453,7 @@ static void open_expire_close(struct bench *b, int round)
 
 /* The test opens clients, ends their sessions, and closes them, immediately or in their next
  * session, holding or not, again and again. There are as many threads and descriptors as before. */
-static void open_expire_and_close_leaves_nothing(void **state)
+CLOSE_TEST(open_expire_and_close_leaves_nothing)
 {
     struct bench *b = *state;
 
@@ -461,20 +463,4 @@ static void open_expire_and_close_leaves_nothing(void **state)
         open_expire_close(b, i);
     check_wait(fault_threads() <= threads, WAIT_MS);
     check_wait(count_descriptors() == descriptors, WAIT_MS);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(close_in_every_state),
-        TEST(close_at_once_in_every_state),
-        TEST(free_in_every_state),
-        TEST(close_while_connecting),
-        TEST(close_with_fifty_waiters),
-        TEST(close_in_the_middle_of_work),
-        TEST(open_expire_and_close_leaves_nothing),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

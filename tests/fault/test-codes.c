@@ -94,14 +94,16 @@ static void each_code(struct bench *b, enum proxy_op op)
     lock_despite(b, op, -6); /* after this the client sends no create2 */
 }
 
+#define CODES_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+
 /* Goal: as said above, of the create. Method: it is not carried out, and answered by each code in turn. */
-static void each_code_to_a_create(void **state)
+CODES_TEST(each_code_to_a_create)
 {
     each_code(*state, PROXY_CREATE2);
 }
 
 /* The same of the list behind it. */
-static void each_code_to_a_list(void **state)
+CODES_TEST(each_code_to_a_list)
 {
     struct bench *b = *state;
 
@@ -110,14 +112,14 @@ static void each_code_to_a_list(void **state)
 }
 
 /* The same of the delete. */
-static void each_code_to_a_delete(void **state)
+CODES_TEST(each_code_to_a_delete)
 {
     each_code(*state, PROXY_DELETE);
 }
 
 /* Goal: what a quota or a server in read-only mode refuses has its own code, and a sentence with ZooKeeper's number;
  * what is throttled goes through, and so does a create by a server without create2. */
-static void quota_and_read_only_have_codes(void **state)
+CODES_TEST(quota_and_read_only_have_codes)
 {
     static const struct {
         int code, rc;
@@ -147,7 +149,7 @@ static void quota_and_read_only_have_codes(void **state)
 }
 
 /* Goal: a server that wants SASL is a matter of credentials. Method: it answers a create so. */
-static void sasl_required_is_a_matter_of_credentials(void **state)
+CODES_TEST(sasl_required_is_a_matter_of_credentials)
 {
     struct bench *b = *state;
     struct lie lie = {.op = PROXY_CREATE2, .code = -124};
@@ -158,18 +160,4 @@ static void sasl_required_is_a_matter_of_credentials(void **state)
     check_num(zkl_mutex_lock(b->mutex), ==, ZKL_EAUTH);
     proxy_set_hook(b->proxy, NULL, NULL);
     check_wait(fault_contenders(b->client) == 0, WAIT_MS);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, bench_tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_code_to_a_create),
-        TEST(each_code_to_a_list),
-        TEST(each_code_to_a_delete),
-        TEST(quota_and_read_only_have_codes),
-        TEST(sasl_required_is_a_matter_of_credentials),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

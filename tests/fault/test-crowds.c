@@ -108,12 +108,11 @@ static void fill(struct bouncing *b, size_t places)
 /* What happens without a bound: libzookeeper restores all watches by one request, the server hangs
  * up on it, and so on, in a session that never ends by itself. Whoever waits, waits for ever.
  * Modes: F51. */
-static void a_server_hangs_up_on_too_many_watches(void **state)
+TEST(a_server_hangs_up_on_too_many_watches)
 {
     enum { PLACES = 2200 };
     struct bouncing *b = bouncing_open(20, 500, PLACES);
 
-    (void)state;
     b->crowd->driver->core.watch_bytes_max = SIZE_MAX;
     fill(b, PLACES);
     check_num(b->crowd->failed, ==, 0);
@@ -133,12 +132,11 @@ static void a_server_hangs_up_on_too_many_watches(void **state)
 /* Twenty thousand contenders need a watch. As many get one as a reconnect can restore, the others
  * fail with ZKL_ESYSTEM. The test cuts the link, and the waiters go on with one more connection.
  * The next in line are granted, and nothing is left when all have ended. Modes: F51. */
-static void twenty_thousand_watches_and_a_bounced_link(void **state)
+TEST(twenty_thousand_watches_and_a_bounced_link)
 {
     struct bouncing *b = bouncing_open(PATHS, 18, PATHS * EACH);
     struct crowd *c = b->crowd;
 
-    (void)state;
     int64_t start_ms = net_now_ms();
     fill(b, PATHS * EACH);
     size_t waiting = crowd_waiting(c), watches = crowd_watches(c), links = c->links;
@@ -237,14 +235,13 @@ static size_t queued(struct crowd *const crowds[CLIENTS])
 /* Thousands of contenders of five clients wait for one path. Each release wakes only the next one,
  * which sends one request and is granted. All are granted, in their order, and the cost of each
  * does not grow. Modes: F44. */
-static void thousands_wait_for_one_path(void **state)
+TEST(thousands_wait_for_one_path)
 {
     const char *path = "/queue/m";
     size_t n = (size_t)test_length(5000, 1000);
     struct crowd *crowds[CLIENTS];
     struct crowd_queue queue;
 
-    (void)state;
     crowd_queue_init(&queue, n);
     for (int i = 0; i < CLIENTS; i++)
         crowds[i] = crowd_open(zks_connect_string(server), SESSION_MS, n / CLIENTS, &queue);
@@ -292,7 +289,7 @@ static void thousands_wait_for_one_path(void **state)
 
 /* A queue whose list is twice as long as a request may be. The last contender waits for the one
  * before it, and is granted when all before it have left. Modes: F52. */
-static void a_list_longer_than_a_request(void **state)
+TEST(a_list_longer_than_a_request)
 {
     enum { BEFORE = 2500, LENGTH = 900 };
     static char nodes[BEFORE][LENGTH + 100];
@@ -300,7 +297,6 @@ static void a_list_longer_than_a_request(void **state)
     struct wire *wire = fault_wire();
     struct crowd *crowd = crowd_open(zks_connect_string(server), SESSION_MS, 2, NULL);
 
-    (void)state;
     memset(filler, 'x', LENGTH);
     check_ok(wire_create(wire, "/long", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < BEFORE; i++) {
@@ -332,14 +328,8 @@ static void a_list_longer_than_a_request(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_hangs_up_on_too_many_watches),
-        cmocka_unit_test(twenty_thousand_watches_and_a_bounced_link),
-        cmocka_unit_test(thousands_wait_for_one_path),
-        cmocka_unit_test(a_list_longer_than_a_request),
-    };
     struct zks_options options = fault_options();
 
     options.jvm_extra = "-Xmx512m"; /* lists of thousands of names, for many contenders */
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

@@ -174,7 +174,7 @@ static void become_rival(struct side *s)
 /* Goal: a hold's window is empty and the client hears nothing from the server. An unlock of any kind then says
  * that another client may have held meanwhile. Method: the proxy lets nothing through until another client has
  * acquired all locks; then the first one unlocks them. Modes: F9. */
-static void each_kind_is_in_doubt(void)
+WORLD_TEST(each_kind_is_in_doubt)
 {
     struct side late, rival;
 
@@ -242,7 +242,7 @@ static bool try_in_time(int session_ms, int *codes)
 /* Goal: what ran empty only while unlock waited is not in doubt: what the hold was for had ended by then. Method:
  * nothing comes through any more, and all is unlocked while the window is open. It ends before the client
  * notices that the link is dead. Beside, a hold that is unlocked after all of that is in doubt. */
-static void an_open_window_is_no_doubt(void)
+WORLD_TEST(an_open_window_is_no_doubt)
 {
     int codes[9], tries = 0;
 
@@ -256,7 +256,7 @@ static void an_open_window_is_no_doubt(void)
 
 /* Goal: that a delete is denied says nothing of the node: the server asks for the right first. Method: one that is
  * not there is deleted, with the right and without. */
-static void a_denied_delete_says_nothing_of_the_node(void)
+WORLD_TEST(a_denied_delete_says_nothing_of_the_node)
 {
     static const struct wire_acl no_delete = {1 | 4, "world", "anyone"}; /* READ, CREATE */
     struct wire *wire = world_wire();
@@ -341,11 +341,10 @@ static void stop_once(pid_t pid, struct zkl_mutex *rival, int round)
 /* Goal: a holder was stopped while its session ended and another client held. Its unlock says so, and the
  * manual's example returns that code, even if the client has not heard of the end yet. Method: a child runs only
  * that example. Modes: F9. */
-static void stopped_holder_is_not_told_that_all_is_well(void **state)
+TEST(stopped_holder_is_not_told_that_all_is_well)
 {
     int rounds = test_length(20, 4), doubts = 0, status = 0;
 
-    (void)state;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     check_true(shared != MAP_FAILED);
     pid_t pid = fork();
@@ -365,15 +364,4 @@ static void stopped_holder_is_not_told_that_all_is_well(void **state)
     check_ok(zkl_mutex_free(rival));
     zkl_client_free(client);
     munmap(shared, sizeof *shared);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(each_kind_is_in_doubt),
-        world_test(an_open_window_is_no_doubt),
-        world_test(a_denied_delete_says_nothing_of_the_node),
-        cmocka_unit_test(stopped_holder_is_not_told_that_all_is_well),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

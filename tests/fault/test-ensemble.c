@@ -115,6 +115,8 @@ static void check_kept_or_lost(struct holder *h)
 
 /* --- a leader without followers --------------------------------------------------------------- */
 
+#define ENSEMBLE_TEST(name) TEST_IN(name, NULL, tear_down)
+
 /* Goal: a leader that is cut off from its followers proves nothing, though it goes on answering:
  * the window of a hold through it runs out. When the followers are back the hold goes on, or the
  * callback reports it lost. Method: stop both followers; a raw session at the leader shows that it
@@ -122,13 +124,12 @@ static void check_kept_or_lost(struct holder *h)
  * waits, so that the leader answers keepalives too. Without them the link would be silent behind
  * the heartbeat, and libzookeeper would give it up at two thirds of the timeout, before the
  * window's end. */
-static void leader_without_followers_proves_nothing(void **state)
+ENSEMBLE_TEST(leader_without_followers_proves_nothing)
 {
     const char *path = "/cut-leader";
     struct actor *a = actor_new();
     struct holder h;
 
-    (void)state;
     for (int i = 0; i < test_length(10, 1); i++) {
         int leader = leader_now();
         struct wire *w = wire_at(leader, QUIET_MS);
@@ -195,11 +196,10 @@ static void check_taken_over(struct holder *h, int rival_node, const char *path)
  * lock. When it is connected again, its callback reports the loss once. Method: stop the follower,
  * let a rival on another node wait for the session's end, and compare at every moment. Modes:
  * F8. */
-static void client_of_a_stopped_follower_is_unproved_in_time(void **state)
+ENSEMBLE_TEST(client_of_a_stopped_follower_is_unproved_in_time)
 {
     struct holder h;
 
-    (void)state;
     for (int i = 0; i < test_length(20, 2); i++) {
         int leader = leader_now();
         holder_begin(&h, follower(leader, 0), "/cut-follower", SESSION_MS);
@@ -217,11 +217,10 @@ static void client_of_a_stopped_follower_is_unproved_in_time(void **state)
 /* Goal: the same for a client of a follower whose leader and fellow stand still. Method: stop both,
  * wait for the window's end, cut the client off, resume: a rival gets the lock only then.
  * Modes: F8. */
-static void client_of_a_lonely_follower_is_unproved_in_time(void **state)
+ENSEMBLE_TEST(client_of_a_lonely_follower_is_unproved_in_time)
 {
     struct holder h;
 
-    (void)state;
     int leader = leader_now();
     int lonely = follower(leader, 0), fellow = follower(leader, 1);
     struct wire *w = wire_at(lonely, QUIET_MS);
@@ -250,7 +249,7 @@ static void client_of_a_lonely_follower_is_unproved_in_time(void **state)
 /* Goal: a session outlives its ensemble's leader: the hold goes on with its token and the waiter
  * keeps its place; later tokens are larger. Method: kill the leader while one client holds and
  * another waits, and start it again. Modes: F58, F65. */
-static void failover_keeps_hold_and_place(void **state)
+ENSEMBLE_TEST(failover_keeps_hold_and_place)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), LONG_MS);
     struct zkl_client *other = fault_open(zks_connect_string(server), LONG_MS);
@@ -260,7 +259,6 @@ static void failover_keeps_hold_and_place(void **state)
     struct told told = {0};
     uint64_t last = 0;
 
-    (void)state;
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
     for (int i = 0; i < test_length(20, 2); i++) {
         int leader = leader_now();
@@ -299,7 +297,7 @@ static void failover_keeps_hold_and_place(void **state)
  * The lock is granted on one node, and no second node follows, which nobody would ever delete. Method:
  * a proxy holds the create, and what comes after it, until the client has the lock through the other
  * proxy; then all of it reaches the first server. Modes: F2, F58. */
-static void a_create_that_comes_late_makes_nothing(void **state)
+ENSEMBLE_TEST(a_create_that_comes_late_makes_nothing)
 {
     const char *path = "/late";
     struct proxy *proxies[2] = {NULL, NULL};
@@ -307,7 +305,6 @@ static void a_create_that_comes_late_makes_nothing(void **state)
     char servers[64];
     int late = 0;
 
-    (void)state;
     for (int tries = 0; late < test_length(20, 2); tries++) {
         int64_t before = 0, after = 0;
         check_num(tries, <, 100);
@@ -371,7 +368,7 @@ static void *contenders_main(void *arg)
 /* Goal: three clients, each of one node, lock and unlock without an overlap and with growing tokens
  * while one follower after the other stands still for less and for more than their sessions; the
  * others go on meanwhile, and all of them afterwards. Method: a witness in memory. Modes: F58. */
-static void followers_stand_still_under_load(void **state)
+ENSEMBLE_TEST(followers_stand_still_under_load)
 {
     struct turnstile *w = turnstile_new();
     struct {
@@ -380,7 +377,6 @@ static void followers_stand_still_under_load(void **state)
     } at[NODES];
     pthread_t threads[NODES];
 
-    (void)state;
     check_true(w != NULL);
     for (int i = 0; i < NODES; i++) {
         at[i].contenders = (struct contenders){
@@ -409,20 +405,10 @@ static void followers_stand_still_under_load(void **state)
     turnstile_free(w);
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, tear_down)
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(leader_without_followers_proves_nothing),
-        TEST(client_of_a_stopped_follower_is_unproved_in_time),
-        TEST(client_of_a_lonely_follower_is_unproved_in_time),
-        TEST(failover_keeps_hold_and_place),
-        TEST(a_create_that_comes_late_makes_nothing),
-        TEST(followers_stand_still_under_load),
-    };
     struct zks_options options = fault_options();
 
     options.nodes = NODES;
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

@@ -166,7 +166,7 @@ static void check_full(int rc)
 
 /* A client owns all that it may. Whatever else asks for a node is refused immediately, and leaves
  * nothing; what is held stays so, and what is given back can be used again. */
-static void each_kind_of_lock_is_refused(void **state)
+TEST(each_kind_of_lock_is_refused)
 {
     struct zkl_client_options options = fault_client_options(zks_connect_string(server), QUIET_MS);
     struct zkl_client *client;
@@ -176,7 +176,6 @@ static void each_kind_of_lock_is_refused(void **state)
     struct zkl_multi *multi;
     struct zkl_owner *owner = new_owner();
 
-    (void)state;
     options.ephemeral_bytes_max = -1;
     check_num(zkl_client_open(&client, &options), ==, ZKL_EINVAL);
     options.ephemeral_bytes_max = 130; /* not two of them */
@@ -225,9 +224,8 @@ static void each_kind_of_lock_is_refused(void **state)
 
 /* One byte above the edge, the server writes what it can't read: it works on, and does not start
  * again. Modes: F83. */
-static void one_byte_too_many_ends_a_server(void **state)
+TEST(one_byte_too_many_ends_a_server)
 {
-    (void)state;
     start_servers(1, MAX_BUFFER);
     struct crowd *c = open_crowd(zks_connect_string(server), INT64_MAX);
     own(c, EDGE + 1);
@@ -239,9 +237,8 @@ static void one_byte_too_many_ends_a_server(void **state)
 
 /* Of three, those that have led and written it are lost, until no majority is left: the followers
  * hang up on it, so each leader steps down, and the next one writes it anew. Modes: F83. */
-static void one_byte_too_many_ends_an_ensemble(void **state)
+TEST(one_byte_too_many_ends_an_ensemble)
 {
-    (void)state;
     start_servers(3, MAX_BUFFER);
     struct crowd *c = open_crowd(zks_connect_string(server), INT64_MAX);
     own(c, EDGE + 1);
@@ -292,9 +289,8 @@ static void expire_at_the_edge(void)
 
 /* As much as the servers can read: the session's end, by a close, by the loss of the process and by
  * an expiry, harms neither one server nor three. Modes: F83. */
-static void the_edge_harms_nobody(void **state)
+TEST(the_edge_harms_nobody)
 {
-    (void)state;
     for (size_t nodes = 1; nodes <= 3; nodes += 2) {
         start_servers(nodes, MAX_BUFFER);
         close_at_the_edge();
@@ -311,11 +307,10 @@ static void the_edge_harms_nobody(void **state)
 }
 
 /* Without an option, at a server without one: the library's bound is below the server's edge. Modes: F83. */
-static void the_usual_bound_is_below_the_usual_edge(void **state)
+TEST(the_usual_bound_is_below_the_usual_edge)
 {
     int rc;
 
-    (void)state;
     start_servers(1, 0xfffff);
     struct crowd *c = open_crowd(zks_connect_string(server), 0);
     while ((rc = lock_one(c, LONGEST)) == 0)
@@ -326,16 +321,4 @@ static void the_usual_bound_is_below_the_usual_edge(void **state)
     check_closed(zkl_client_close(c->client, WAIT_MS));
     free_crowd(c);
     check_starts_again();
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_of_lock_is_refused),
-        cmocka_unit_test(one_byte_too_many_ends_a_server),
-        cmocka_unit_test(one_byte_too_many_ends_an_ensemble),
-        cmocka_unit_test(the_edge_harms_nobody),
-        cmocka_unit_test(the_usual_bound_is_below_the_usual_edge),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -211,11 +211,10 @@ static void cross_the_edge(struct wire *w, const char *path, int rounds)
  * overlap and without anybody left behind; a root that the library made is a container again.
  * Method: eight contenders in three processes behind a guard whose leaving starts them, a turnstile
  * in shared memory; afterwards the server collects the root. Modes: F27. */
-static void contenders_cross_the_edge(void **state)
+TEST(contenders_cross_the_edge)
 {
     struct wire *w = prepared();
 
-    (void)state;
     for (int i = 0; i < EDGES; i++) {
         cross_the_edge(w, roots[i].path, test_length(300, 30));
         check_wait(birth(w, roots[i].path) == WIRE_NONODE, WAIT_MS);
@@ -225,12 +224,11 @@ static void contenders_cross_the_edge(void **state)
 
 /* Goal: a root that somebody gave an ACL and data keeps both over its renewal, and stays when it
  * is empty. Method: as above, for both edges; the ACL lets the world do all but administer. */
-static void renewal_keeps_acl_and_data(void **state)
+TEST(renewal_keeps_acl_and_data)
 {
     struct wire *w = prepared();
     char text[256];
 
-    (void)state;
     for (int i = KEPT; i < KEPT + 2; i++) {
         struct wire_stat stat = {0};
         int64_t before = birth(w, roots[i].path);
@@ -341,16 +339,14 @@ static void burst_over_the_edge(const struct root *root)
     wire_close(w);
 }
 
-static void burst_over_the_zones_edge(void **state)
+TEST(burst_over_the_zones_edge)
 {
-    (void)state;
     burst_over_the_edge(&(struct root){.path = "/burst-hard", .next = NEAR_HARD});
 }
 
 /* Modes: F27. */
-static void burst_over_the_counters_end(void **state)
+TEST(burst_over_the_counters_end)
 {
-    (void)state;
     burst_over_the_edge(&(struct root){.path = "/burst-end", .next = NEAR_END});
 }
 
@@ -369,13 +365,12 @@ static void check_blocked(struct zkl_mutex *mutex, const char *root, const char 
  * CREATE, are named instead of waited for, also by a try; the root stays; once they are out of the
  * way the same call succeeds. Method: lock and trylock, and a look at the detail and at what is
  * left. */
-static void what_blocks_the_renewal_is_named(void **state)
+TEST(what_blocks_the_renewal_is_named)
 {
     static const struct wire_acl no_delete[] = {{31 & ~8, "world", "anyone"}};
     static const struct wire_acl no_create[] = {{31 & ~4, "world", "anyone"}};
     struct wire *w = prepared();
 
-    (void)state;
     check_ok(wire_create(w, "/blocked/stranger", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_set_acl(w, "/denied", no_delete, 1));
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
@@ -418,13 +413,12 @@ static void check_withdrawn(struct zkl_client *client, struct wire *w, const cha
 /* Goal: at an exhausted root where somebody else is, a try says busy, and waits that end by their
  * deadline or their cancel object leave neither node nor watch nor contender; a try at an empty one
  * renews it. Method: a guard, many short waits side by side with one that stays, and counting. */
-static void waits_at_an_exhausted_root_leave_nothing(void **state)
+TEST(waits_at_an_exhausted_root_leave_nothing)
 {
     struct wire *w = prepared();
     struct zkl_cancel *cancel = NULL;
     struct actor *a = actor_new();
 
-    (void)state;
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     for (int i = WAITS; i < WAITS + 2; i++) {
         struct zkl_mutex *mutex = fault_mutex(client, roots[i].path);
@@ -453,14 +447,13 @@ static void waits_at_an_exhausted_root_leave_nothing(void **state)
 /* Goal: our client waits for a contender of another library that has an exhausted number, even if
  * our session ends meanwhile. Method: a raw client has ephemeral sequential children, the first of
  * which is its hold. Our wait succeeds once the last of them is deleted. */
-static void strangers_number_is_waited_for(void **state)
+TEST(strangers_number_is_waited_for)
 {
     const char *path = roots[CURATOR].path;
     struct wire *w = prepared();
     struct actor *a = actor_new();
     char first[160], second[160];
 
-    (void)state;
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     struct zkl_mutex *mutex = fault_mutex(client, path);
     check_ok(wire_create(w, "/curator/_c_22222222-0000-4000-8000-000000000000-lock-", "",
@@ -498,12 +491,11 @@ static void check_all(struct wire *w, const char *exhausted, int before, int the
 /* Goal: a multi-lock waits for an exhausted root as for a member that somebody holds: what is before it is held,
  * nothing is queued behind it, a try and a deadline leave nothing, and all are had once the root is a new one.
  * Method: a guard in the second of three paths. */
-static void a_multi_lock_waits_at_an_exhausted_root(void **state)
+TEST(a_multi_lock_waits_at_an_exhausted_root)
 {
     struct wire *w = prepared();
     struct actor *a = actor_new();
 
-    (void)state;
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     struct zkl_mutex *before = fault_mutex(client, "/alpha"),
                      *behind = fault_mutex(client, "/zeta");
@@ -537,18 +529,8 @@ static void a_multi_lock_waits_at_an_exhausted_root(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contenders_cross_the_edge),
-        cmocka_unit_test(renewal_keeps_acl_and_data),
-        cmocka_unit_test(burst_over_the_zones_edge),
-        cmocka_unit_test(burst_over_the_counters_end),
-        cmocka_unit_test(what_blocks_the_renewal_is_named),
-        cmocka_unit_test(waits_at_an_exhausted_root_leave_nothing),
-        cmocka_unit_test(strangers_number_is_waited_for),
-        cmocka_unit_test(a_multi_lock_waits_at_an_exhausted_root),
-    };
     struct zks_options options = fault_options();
 
     options.no_digest = true;
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

@@ -38,8 +38,10 @@ static void expire(struct bench *b)
     check_wait(connected_anew(b, session), WAIT_MS);
 }
 
+#define EXPIRY_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+
 /* A waiter whose session ends queues again and is granted when its turn comes. Modes: F6. */
-static void waiter_queues_again(void **state)
+EXPIRY_TEST(waiter_queues_again)
 {
     struct bench *b = *state;
     struct actor *a = b->actor;
@@ -64,7 +66,7 @@ static void waiter_queues_again(void **state)
  * not take that for its turn, as somebody else has the lock by then. It queues again. Method: the
  * events are held back until the window is over, before which no server ends a session by itself.
  * Modes: F10. */
-static void expiry_as_the_predecessor_leaves(void **state)
+EXPIRY_TEST(expiry_as_the_predecessor_leaves)
 {
     struct bench *b = *state;
     struct actor *a = actor_new(), *behind = actor_new();
@@ -105,7 +107,7 @@ static void expiry_as_the_predecessor_leaves(void **state)
 /* When a holder's session ends, its callback reports that once. The holder owes as many unlocks as
  * it had locks, each of which says lost, and can lock again with the same handle. Modes: F7, F15,
  * F16. */
-static void holder_is_told_once_and_locks_again(void **state)
+EXPIRY_TEST(holder_is_told_once_and_locks_again)
 {
     struct bench *b = *state;
 
@@ -144,7 +146,7 @@ static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_stat
 
 /* The loss is known as soon as the session's end is, and needs no word from the next session: that
  * one can't begin, as its connection is cut off in the moment of the news. Modes: F7. */
-static void loss_is_known_without_a_next_session(void **state)
+EXPIRY_TEST(loss_is_known_without_a_next_session)
 {
     struct bench *b = *state;
     struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), SESSION_MS);
@@ -192,7 +194,7 @@ static int expire_within(struct bench *b, int (*act)(struct zkl_mutex *, void *)
 /* The session ends before the answer to the create, or to the list behind it, arrives, and the
  * answer is lost. The lock is granted in the next session, on the one node that it has there.
  * Modes: F5, F50. */
-static void expiry_while_creating(void **state)
+EXPIRY_TEST(expiry_while_creating)
 {
     struct bench *b = *state;
 
@@ -207,7 +209,7 @@ static void expiry_while_creating(void **state)
 
 /* The same, and the answers come: they prove nothing any more. A hold that was granted on them is
  * lost: the callback reports that once, and the owner unlocks it. Modes: F10. */
-static void answers_of_an_ended_session(void **state)
+EXPIRY_TEST(answers_of_an_ended_session)
 {
     struct bench *b = *state;
 
@@ -224,7 +226,7 @@ static void answers_of_an_ended_session(void **state)
 
 /* The session ends while unlock waits for the delete's answer: unlock returns released, lost or
  * unconfirmed, and the handle works on. Modes: F50. */
-static void expiry_while_releasing(void **state)
+EXPIRY_TEST(expiry_while_releasing)
 {
     struct bench *b = *state;
 
@@ -313,7 +315,7 @@ static long cycles(struct runner *r, int n)
 
 /* Eight threads lock, work and unlock through one client while the test ends its session again and
  * again: no call hangs, nothing is left, and no two are inside together. Modes: F50. */
-static void many_expiries_under_load(void **state)
+EXPIRY_TEST(many_expiries_under_load)
 {
     enum { THREADS = 8 };
     struct bench *b = *state;
@@ -345,21 +347,4 @@ static void many_expiries_under_load(void **state)
     check_ok(zkl_mutex_free(load.mutex));
     check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client)), ==,
               0);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(waiter_queues_again),
-        TEST(expiry_as_the_predecessor_leaves),
-        TEST(holder_is_told_once_and_locks_again),
-        TEST(loss_is_known_without_a_next_session),
-        TEST(expiry_while_creating),
-        TEST(answers_of_an_ended_session),
-        TEST(expiry_while_releasing),
-        TEST(many_expiries_under_load),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

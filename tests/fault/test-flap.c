@@ -166,10 +166,12 @@ static void check_witness(struct witness *witness, const struct endings *endings
     witness_free(witness);
 }
 
+#define FLAP_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+
 /* Eight threads of two clients try, wait, give up, are canceled and unlock on two paths, while the
  * test cuts both links every 100 to 300 ms. No two are ever inside together, no call hangs, and at
  * rest neither server nor clients keep anything. */
-static void eight_threads_on_a_flapping_link(void **state)
+FLAP_TEST(eight_threads_on_a_flapping_link)
 {
     enum { THREADS = 8 };
     struct bench *b = *state;
@@ -213,7 +215,7 @@ static void eight_threads_on_a_flapping_link(void **state)
 /* A holder and two waiters, the link bounced a few times: the server has each of the three nodes
  * watched once, neither more nor less; one waiter's end takes its own two away but leaves those
  * that another needs. Modes: F49. */
-static void server_keeps_exactly_the_watches_that_are_needed(void **state)
+FLAP_TEST(server_keeps_exactly_the_watches_that_are_needed)
 {
     struct bench *b = *state;
     struct actor *first = actor_new(), *second = actor_new();
@@ -263,7 +265,7 @@ static void check_granted(struct bench *b)
 }
 
 /* The predecessor leaves between a waiter's list and its watch. Modes: F20, F21. */
-static void predecessor_gone_between_list_and_watch(void **state)
+FLAP_TEST(predecessor_gone_between_list_and_watch)
 {
     struct bench *b = *state;
 
@@ -279,7 +281,7 @@ static void predecessor_gone_between_list_and_watch(void **state)
 /* The same, and the predecessor that leaves is a waiter itself. The holder before it keeps the
  * lock, so the waiter is not granted, and its next wake-up comes from the holder. Modes: F20, F21,
  * F34. */
-static void waiting_predecessor_gone_between_list_and_watch(void **state)
+FLAP_TEST(waiting_predecessor_gone_between_list_and_watch)
 {
     struct bench *b = *state;
     struct actor *between = actor_new();
@@ -308,7 +310,7 @@ static void waiting_predecessor_gone_between_list_and_watch(void **state)
  * watches the same node. Neither takes the other's watch away. The holder unlocks, and the waiter
  * is granted. The waiter gives up, and the holder still hears immediately that its node was
  * deleted. Modes: F45. */
-static void one_thread_leaves_the_others_watch(void **state)
+FLAP_TEST(one_thread_leaves_the_others_watch)
 {
     struct bench *b = *state;
     struct actor *a = actor_new();
@@ -363,7 +365,7 @@ static void *wait_in_vain(void *arg)
 /* A thousand waits run out of time, then the test cuts the link. The session events that
  * libzookeeper delivers then meet no watch of those waits, and no freed memory (run under ASan).
  * The next wait is granted as usual. Modes: F47. */
-static void link_bounces_after_many_waits_in_vain(void **state)
+FLAP_TEST(link_bounces_after_many_waits_in_vain)
 {
     enum { THREADS = 8 };
     struct bench *b = *state;
@@ -400,7 +402,7 @@ static void link_bounces_after_many_waits_in_vain(void **state)
 /* Fifty wait, and the test cancels forty-eight of them together: the other two are granted in their
  * order.
  * Modes: F63. */
-static void two_of_fifty_remain(void **state)
+FLAP_TEST(two_of_fifty_remain)
 {
     enum { WAITERS = 50, ONE = 17, OTHER = 49 };
     struct bench *b = *state;
@@ -430,20 +432,4 @@ static void two_of_fifty_remain(void **state)
     zkl_cancel_free(cancel);
     for (int i = 0; i < WAITERS; i++)
         actor_free(a[i]);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(eight_threads_on_a_flapping_link),
-        TEST(server_keeps_exactly_the_watches_that_are_needed),
-        TEST(predecessor_gone_between_list_and_watch),
-        TEST(waiting_predecessor_gone_between_list_and_watch),
-        TEST(one_thread_leaves_the_others_watch),
-        TEST(link_bounces_after_many_waits_in_vain),
-        TEST(two_of_fifty_remain),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -131,7 +131,7 @@ static const unsigned sets[] = {1, 2, 4, (1u << OPS) - 1};
 
 /* Method: each of the three, and all, on a server behind a proxy that hangs up on them. Seen red: without opcode.c it
  * comes back for ever. */
-static void a_server_that_hangs_up(void)
+WORLD_TEST(a_server_that_hangs_up)
 {
     for (size_t i = 0; i < SETS; i++, world_clear())
         locks_of_a_foreign_server(sets[i], false);
@@ -139,7 +139,7 @@ static void a_server_that_hangs_up(void)
 
 /* Method: the same, where a real server gets a number that it does not know instead. Source:
  * UnimplementedRequestProcessor, which answers and hangs up. */
-static void a_server_that_says_so(void)
+WORLD_TEST(a_server_that_says_so)
 {
     for (size_t i = 0; i < SETS; i++, world_clear())
         locks_of_a_foreign_server(sets[i], true);
@@ -373,7 +373,7 @@ static __attribute__((noreturn)) void try_form(struct form form, int number)
  * another way, and else fails in time with the reason; and the client does not storm it. Method: each form in a process
  * of its own, all together. Seen red: with what was learned forgotten at the end of a session, 300 connections a
  * second, and "the deadline passed" as the reason; with links that end by an answer out of order not counted, 10. */
-static void the_standin_is_not_stormed(void **state)
+TEST(the_standin_is_not_stormed)
 {
     static const struct {
         enum proxy_op op;
@@ -388,7 +388,6 @@ static void the_standin_is_not_stormed(void **state)
     size_t n = 0;
     int failed = 0, status;
 
-    (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         for (int how = 0; how < HOWS; how++) {
             bool is_unheard = how / 2 == 3;
@@ -464,7 +463,7 @@ static void cut_as_it_creates(struct dead_self *d)
 /* Goal: where a server answers that a session has expired, and lets it live on for its timeout, a client does not wait
  * for that behind its own nodes. Method: links of such a session break three times, one soon after the other. Seen red:
  * the first wait without the named nodes in zkl_leftovers_inherit, the last without those of creates that are out. */
-static void a_dead_self_blocks_nobody(void)
+WORLD_TEST(a_dead_self_blocks_nobody)
 {
     static struct form resumes_nothing;
     struct dead_self d = {.wire = world_wire(), .self = world_actor(), .other = world_actor()};
@@ -629,7 +628,7 @@ static void a_cut_elsewhere(struct elsewhere *e)
 /* Goal: on a server of another make, told by its session ids, locks of each kind are granted, but nothing is proved of
  * them, and a sentence says why; neither a kept node nor a shared one is granted from without asking the server, no
  * more heartbeats are sent than elsewhere, and a lease ends. Seen red: without the driver's mark the window is open. */
-static void nothing_is_proved_by_another_make(void)
+WORLD_TEST(nothing_is_proved_by_another_make)
 {
     static struct elsewhere e;
 
@@ -639,16 +638,4 @@ static void nothing_is_proved_by_another_make(void)
     kept_nodes_elsewhere(&e);
     permits_elsewhere(&e);
     a_cut_elsewhere(&e);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_standin_is_not_stormed),
-        world_test(a_server_that_hangs_up),
-        world_test(a_server_that_says_so),
-        world_test(a_dead_self_blocks_nobody),
-        world_test(nothing_is_proved_by_another_make),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -134,14 +134,13 @@ static void check_free_of_a_canceled(struct zkl_client *client, struct zkl_mutex
 }
 
 /* A mutex may be freed as soon as a failed call on it is counted; what the call does then is not about its handle. */
-static void a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed(void **state)
+TEST(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed)
 {
     static const char path[] = "/frees/mutex";
     struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
     struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
     struct zkl_mutex *rival = fault_mutex(other, path), *mutex = fault_mutex(client, path);
 
-    (void)state;
     check_ok(zkl_mutex_lock(rival));
     watch(client, mutex, free_mutex);
     check_free_of_a_canceled(client, mutex, path);
@@ -166,7 +165,7 @@ static void end_watch(int rc, void *arg)
 
 /* Goal: an operation that fails has left its owner before its mutex may be freed: the owner finds its holds by theirs.
  * Method: as above, on the thread of the callback. Seen red: use of the freed mutex, where the hold left it last. */
-static void a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed(void **state)
+TEST(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed)
 {
     static const char path[] = "/frees/op";
     struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
@@ -177,7 +176,6 @@ static void a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed
     atomic_int watching = 0, ended = 0;
     uint64_t op;
 
-    (void)state;
     check_ok(zkl_owner_new(&owner));
     check_ok(zkl_mutex_lock(rival));
     check_ok(zkl_mutex_acquire_async(owner, free_one, NULL, NULL, watch_thread, &watching, NULL));
@@ -213,11 +211,10 @@ static void take_permit(struct zkl_semaphore **rival, struct zkl_client *client,
 }
 
 /* The same of a semaphore, and of a semaphore's mutex. */
-static void a_failed_call_for_permits_is_counted_before_they_may_be_freed(void **state)
+TEST(a_failed_call_for_permits_is_counted_before_they_may_be_freed)
 {
     static const char path[] = "/frees/semaphore";
 
-    (void)state;
     for (int is_mutex = 0; is_mutex < 2; is_mutex++) {
         struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
         struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
@@ -254,14 +251,13 @@ static int set_watched(struct zkl_mutex *unused, void *arg)
 }
 
 /* A semaphore is in use while a call sets its number: the request is held back before the server. */
-static void a_semaphore_is_in_use_while_its_permits_are_set(void **state)
+TEST(a_semaphore_is_in_use_while_its_permits_are_set)
 {
     struct proxy *proxy = proxy_before(server, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), 30000);
     struct zkl_semaphore *semaphore = NULL;
     struct actor *actor = actor_new();
 
-    (void)state;
     check_ok(zkl_semaphore_new(&semaphore, client, "/frees/set", 0, NULL));
     watch(client, semaphore, free_semaphore);
     check_ok(proxy_hold_request(proxy, PROXY_SET, 1));
@@ -302,7 +298,7 @@ static int lock_multi(struct zkl_mutex *unused, void *cancel)
 }
 
 /* A call that failed frees what it had while its multi-lock is in use still: it looks there for how much that is. */
-static void a_multi_lock_is_in_use_while_a_failed_call_clears_up(void **state)
+TEST(a_multi_lock_is_in_use_while_a_failed_call_clears_up)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
     struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
@@ -313,7 +309,6 @@ static void a_multi_lock_is_in_use_while_a_failed_call_clears_up(void **state)
     struct zkl_cancel *cancel = NULL;
     struct actor *actor = actor_new();
 
-    (void)state;
     check_ok(zkl_multi_new(&multi, client, members, 2));
     check_ok(zkl_cancel_new(&cancel));
     watch(client, multi, free_multi);
@@ -336,16 +331,4 @@ static void a_multi_lock_is_in_use_while_a_failed_call_clears_up(void **state)
     check_ok(zkl_mutex_free(b));
     check_ok(zkl_client_free(client));
     check_ok(zkl_client_free(other));
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed),
-        cmocka_unit_test(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed),
-        cmocka_unit_test(a_failed_call_for_permits_is_counted_before_they_may_be_freed),
-        cmocka_unit_test(a_semaphore_is_in_use_while_its_permits_are_set),
-        cmocka_unit_test(a_multi_lock_is_in_use_while_a_failed_call_clears_up),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -119,11 +119,10 @@ static void wait_for_groups(struct takers *all)
 
 /* Goal: the client sends the writes of threads with a lock each together, and the tokens of each path grow. Method: the
  * test counts the transactions, and a turnstile at each path sees each token. */
-static void tokens_of_each_path_grow(void **state)
+TEST(tokens_of_each_path_grow)
 {
     struct takers all;
 
-    (void)state;
     begin(&all, "grow", false);
     wait_for_groups(&all);
     wait_for_groups(&all);
@@ -132,14 +131,13 @@ static void tokens_of_each_path_grow(void **state)
 
 /* Goal: a part that is denied fails its own call, and the others go on. Method: the right to CREATE at one of the paths is
  * taken away and given back, while all lock. */
-static void who_is_denied_fails_alone(void **state)
+TEST(who_is_denied_fails_alone)
 {
     const struct wire_acl less = {WIRE_PERM_ALL & ~4, "world", "anyone"};
     const struct wire_acl all_rights = {WIRE_PERM_ALL, "world", "anyone"};
     struct wire *w = fault_wire();
     struct takers all;
 
-    (void)state;
     /* Not a container: the server must not collect it. */
     check_ok(wire_create(w, "/denied", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(w, "/denied/3", "", WIRE_PERSISTENT, NULL, 0));
@@ -182,14 +180,13 @@ static long least_entries(const struct takers *all)
 /* Goal: where a quota lets some of them have a node and not the others, each call has its own grant or its own code, all come to
  * their turn, and nothing is left. Method: a quota on the count of nodes above all paths, with room for two more; it counts what
  * is committed only, so that a transaction can get past it and the next one fails by its first part. */
-static void a_quota_refuses_each_by_itself(void **state)
+TEST(a_quota_refuses_each_by_itself)
 {
     static const char limits[] = "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=%d";
     struct wire *w = fault_wire();
     struct takers all;
     char text[100];
 
-    (void)state;
     check_ok(wire_create(w, "/quota", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < THREADS; i++) {
         snprintf(text, sizeof text, "/quota/%d", i);
@@ -215,13 +212,12 @@ static void a_quota_refuses_each_by_itself(void **state)
 
 /* Goal: a path that is not there any more is made anew by its own call, and no other call fails. Method: one of the paths is
  * deleted as often as it is empty, while all lock. */
-static void who_has_no_path_makes_it_alone(void **state)
+TEST(who_has_no_path_makes_it_alone)
 {
     struct wire *w = fault_wire();
     struct takers all;
     int deleted = 0;
 
-    (void)state;
     begin(&all, "gone", false);
     wait_for_groups(&all);
     for (int64_t until = net_now_ms() + WAIT_MS; deleted < 20 && net_now_ms() < until;)
@@ -234,11 +230,10 @@ static void who_has_no_path_makes_it_alone(void **state)
 
 /* Goal: after the death of the server in the middle of it each create and delete is looked for by itself, and nothing is
  * left. Method: SIGKILL and a new start, three times, while all lock. */
-static void a_server_that_dies_leaves_nothing(void **state)
+TEST(a_server_that_dies_leaves_nothing)
 {
     struct takers all;
 
-    (void)state;
     begin(&all, "dies", true);
     for (int i = 0; i < 3; i++) {
         wait_for_groups(&all);
@@ -251,16 +246,8 @@ static void a_server_that_dies_leaves_nothing(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_of_each_path_grow),
-        cmocka_unit_test(who_is_denied_fails_alone),
-        cmocka_unit_test(a_quota_refuses_each_by_itself),
-        cmocka_unit_test(who_has_no_path_makes_it_alone),
-        cmocka_unit_test(a_server_that_dies_leaves_nothing),
-    };
-
     struct zks_options options = fault_options();
 
     options.jvm_extra = "-Dzookeeper.enforceQuota=true";
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

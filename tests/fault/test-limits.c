@@ -70,9 +70,11 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return __real_pthread_create(thread, attr, main, arg);
 }
 
+#define LIMITS_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+
 /* A thread can't be made, whichever it is: open fails with ZKL_ESYSTEM, and leaves neither threads nor
  * a session behind. Modes: F62. */
-static void no_thread_while_opening(void **state)
+LIMITS_TEST(no_thread_while_opening)
 {
     struct bench *b = *state;
     int threads = fault_threads(), n, rc = ZKL_ESYSTEM;
@@ -101,7 +103,7 @@ static void no_thread_while_opening(void **state)
 
 /* The session ends, and there is no thread for the next one: the hold is lost all the same, waits
  * end by their deadline, and once there are threads again the client is back. Modes: F62. */
-static void no_thread_for_the_next_session(void **state)
+LIMITS_TEST(no_thread_for_the_next_session)
 {
     struct bench *b = *state;
 
@@ -143,11 +145,10 @@ static int open_within(int max)
 
 /* The same by the kernel's limit, which counts libzookeeper's threads too: it aborts the process
  * when one of its own can't be made, and must not get that far. Modes: F62. */
-static void no_thread_by_the_kernel(void **state)
+LIMITS_TEST(no_thread_by_the_kernel)
 {
     enum { NEEDED = 5 }; /* with the calling one */
 
-    (void)state;
     skip_under_tsan();
     if (geteuid() != 0) {
         print_message("skipped: only root can become somebody without processes\n");
@@ -203,7 +204,7 @@ static void limit_descriptors(rlim_t n)
 
 /* Descriptors run out at every place of an open in turn: it fails and leaves none, or the client
  * works once there are some again. */
-static void no_descriptor_while_opening(void **state)
+LIMITS_TEST(no_descriptor_while_opening)
 {
     struct bench *b = *state;
     struct rlimit limit;
@@ -274,7 +275,7 @@ static int64_t cpu_ms(void)
 /* The link breaks, and for longer than the session lives there is no descriptor for another one.
  * Calls end by their deadlines, no thread spins, and once there are descriptors again the client
  * reconnects. */
-static void no_descriptor_for_a_reconnect(void **state)
+LIMITS_TEST(no_descriptor_for_a_reconnect)
 {
     struct bench *b = *state;
     struct rlimit limit;
@@ -363,7 +364,7 @@ static void check_refused(struct bench *b, struct answer *a, int (*ask)(struct z
 
 /* A client watches as much as it can restore. Each call that would wait says so, leaves nothing,
  * and can be repeated when there is room. A call that need not wait succeeds. */
-static void no_watch_for_a_wait(void **state)
+LIMITS_TEST(no_watch_for_a_wait)
 {
     struct bench *b = *state;
     struct zkl_client *other = fault_open(zks_connect_string(server), QUIET_MS);
@@ -411,16 +412,4 @@ static void no_watch_for_a_wait(void **state)
     check_ok(zkl_semaphore_free(full));
     check_ok(zkl_mutex_free(held));
     check_ok(zkl_client_free(other));
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(no_thread_while_opening),       TEST(no_thread_for_the_next_session),
-        TEST(no_thread_by_the_kernel),       TEST(no_descriptor_while_opening),
-        TEST(no_descriptor_for_a_reconnect), TEST(no_watch_for_a_wait),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -59,7 +59,7 @@ static int act_multi_lock_for(struct zkl_mutex *unused, void *multi)
 
 /* The session ends while one member is held and the next waited for: the multi-lock starts over and is
  * held in the end. */
-static void a_multi_lock_starts_over_after_an_expiry(void)
+WORLD_TEST(a_multi_lock_starts_over_after_an_expiry)
 {
     struct bench *b = begin();
     struct actor *actor = world_actor();
@@ -81,7 +81,7 @@ static void a_multi_lock_starts_over_after_an_expiry(void)
 
 /* A deadline passes while the link is silent: the call returns in time, and the client deletes the
  * nodes once the link is back. Modes: F25. */
-static void a_deadline_holds_without_a_link(void)
+WORLD_TEST(a_deadline_holds_without_a_link)
 {
     struct bench *b = begin();
     struct actor *actor = world_actor();
@@ -131,7 +131,7 @@ static void check_one_deadline(struct bench *b, struct zkl_multi *multi)
 /* One deadline is for all members together, and the client does not queue for the members behind
  * one that is not free. This is so in one transaction, and one by one, as with a semaphore among
  * them. Modes: F24. */
-static void one_deadline_is_for_all_members(void)
+WORLD_TEST(one_deadline_is_for_all_members)
 {
     struct bench *b = begin();
     struct zkl_member members[MEMBERS + 1];
@@ -149,7 +149,7 @@ static void one_deadline_is_for_all_members(void)
 
 /* All members are held when the session ends: each is lost, and the multi-lock can be acquired again
  * after its unlock. */
-static void an_expiry_loses_all_members(void)
+WORLD_TEST(an_expiry_loses_all_members)
 {
     struct bench *b = begin();
     int codes[MEMBERS];
@@ -165,7 +165,7 @@ static void an_expiry_loses_all_members(void)
 
 /* A leased hold ends while there is no link: it is lost immediately by its own clock, and the
  * client deletes the node once the link is back. Modes: F64. */
-static void a_lease_ends_without_a_link(void)
+WORLD_TEST(a_lease_ends_without_a_link)
 {
     struct bench *b = begin();
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -179,16 +179,4 @@ static void a_lease_ends_without_a_link(void)
     check_wait(fault_children(b->wire, paths[0]) == 0, WAIT_MS);
     check_num(zkl_mutex_unlock(b->mutexes[0]), ==, ZKL_ELOST);
     check_rest(b);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(a_multi_lock_starts_over_after_an_expiry),
-        world_test(a_deadline_holds_without_a_link),
-        world_test(one_deadline_is_for_all_members),
-        world_test(an_expiry_loses_all_members),
-        world_test(a_lease_ends_without_a_link),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -129,13 +129,12 @@ static void run_round(struct crowd *crowd, int number)
 /* Goal: no node of the live session stays that is nobody's, and everybody gets the lock. Method: the server
  * stands still until the client has given up the link, over which it has sent many creates; then it
  * goes on, with the client at its door again. Modes: F1, F3. */
-static void creates_that_come_late_are_deleted(void **state)
+TEST(creates_that_come_late_are_deleted)
 {
     int rounds = (int)test_length(100, 6);
     struct crowd *crowd =
         crowd_open(zks_connect_string(server), SESSION_MS, (size_t)rounds * STORM, NULL);
 
-    (void)state;
     for (int i = 0; i < rounds; i++)
         run_round(crowd, i);
     (void)!crowd_close(crowd);
@@ -143,9 +142,6 @@ static void creates_that_come_late_are_deleted(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(creates_that_come_late_are_deleted),
-    };
     struct zks_options options = fault_options();
 
     /* The log makes the threads that read slow, and nothing else: then a client that is back is often
@@ -159,5 +155,5 @@ int main(int argc, char **argv)
         return 77;
     }
     setenv("ZKS_CLASSPATH", NETTY_CLASSPATH, 0);
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

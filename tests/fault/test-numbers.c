@@ -168,8 +168,10 @@ static void contend(struct bench *b, int next, int64_t left)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
+#define NUMBERS_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+
 /* What the library counts is what libzookeeper takes. Modes: F92. */
-static void a_request_takes_one_number(void **state)
+NUMBERS_TEST(a_request_takes_one_number)
 {
     struct bench *b = *state;
 
@@ -184,7 +186,7 @@ static void a_request_takes_one_number(void **state)
 }
 
 /* Beyond 2^31 they are negative. Modes: F92. */
-static void negative_numbers_are_as_good_as_others(void **state)
+NUMBERS_TEST(negative_numbers_are_as_good_as_others)
 {
     need_number();
     contend(*state, INT_MAX - ROUNDS, distance(INT_MAX - ROUNDS));
@@ -193,7 +195,7 @@ static void negative_numbers_are_as_good_as_others(void **state)
 
 /* No request has one of the special ones, where the library knows how many are left, and where it is
  * wrong as others have taken some, or fewer were taken. Modes: F92. */
-static void the_special_numbers_are_passed_by(void **state)
+NUMBERS_TEST(the_special_numbers_are_passed_by)
 {
     static const struct {
         int before; /* from the next number to the first special one */
@@ -211,7 +213,7 @@ static void the_special_numbers_are_passed_by(void **state)
 }
 
 /* Behind them the library counts anew, once. Modes: F92. */
-static void the_row_begins_anew(void **state)
+NUMBERS_TEST(the_row_begins_anew)
 {
     need_number();
     contend(*state, 2000000000, -(1 << 27) + (1 << 18));
@@ -219,16 +221,8 @@ static void the_row_begins_anew(void **state)
     check_num(metrics(((struct bench *)*state)->client).request_numbers_left, >, 1 << 27);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(a_request_takes_one_number),
-        TEST(negative_numbers_are_as_good_as_others),
-        TEST(the_special_numbers_are_passed_by),
-        TEST(the_row_begins_anew),
-    };
     find_number();
-    return fault_main(argc, argv, tests, NULL);
+    return fault_main(argc, argv, NULL);
 }

@@ -624,21 +624,23 @@ static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind 
     }
 }
 
+#define OUTSTANDING_TEST(name) TEST_IN(name, set_up, tear_down)
+
 /* The session ends at each request of each kind of call, the answer lost or late. */
-static void expiry_at_each_request(void **state)
+OUTSTANDING_TEST(expiry_at_each_request)
 {
     play(*state, expire_at, 1);
 }
 
 /* The answer to each request of each kind of call is lost with the link: the call is done, on one node, in the same
  * session, and nothing is left. Modes: F1, F13, F14, F40. */
-static void cut_before_each_answer(void **state)
+OUTSTANDING_TEST(cut_before_each_answer)
 {
     play(*state, cut_answer_at, 1);
 }
 
 /* The same, and the connection stays open and silent. Modes: F1, F13. */
-static void silence_before_each_answer(void **state)
+OUTSTANDING_TEST(silence_before_each_answer)
 {
     struct hall *h = *state;
 
@@ -647,13 +649,13 @@ static void silence_before_each_answer(void **state)
 }
 
 /* The server never gets the request. Modes: F13, F14. */
-static void cut_before_each_request(void **state)
+OUTSTANDING_TEST(cut_before_each_request)
 {
     play(*state, cut_request_at, test_length(1, 2));
 }
 
 /* The client is closed there, with time for it or without. */
-static void close_at_each_request(void **state)
+OUTSTANDING_TEST(close_at_each_request)
 {
     play(*state, close_at, test_length(1, 4));
 }
@@ -726,7 +728,7 @@ static bool silence_and_wait_at(struct hall *h, const struct kind *kind, int n)
 
 /* The answer to each request of a call that has to wait is lost, those of its watches too, with the link or in silence;
  * what it waits for is released later, or just then. */
-static void cut_before_each_answer_to_a_waiter(void **state)
+OUTSTANDING_TEST(cut_before_each_answer_to_a_waiter)
 {
     struct hall *h = *state;
 
@@ -734,7 +736,7 @@ static void cut_before_each_answer_to_a_waiter(void **state)
     play(h, cut_and_wait_at, 1);
 }
 
-static void silence_before_each_answer_to_a_waiter(void **state)
+OUTSTANDING_TEST(silence_before_each_answer_to_a_waiter)
 {
     struct hall *h = *state;
 
@@ -744,7 +746,7 @@ static void silence_before_each_answer_to_a_waiter(void **state)
 }
 
 /* The session ends while it waits: it waits again in the next one, and is granted. */
-static void expiry_while_waiting(void **state)
+OUTSTANDING_TEST(expiry_while_waiting)
 {
     struct hall *h = *state;
     struct zkl_permit *permits[PERMITS];
@@ -764,7 +766,7 @@ static void expiry_while_waiting(void **state)
 }
 
 /* The test closes the client, or gives it up, while a call waits: the call ends immediately. */
-static void close_while_waiting(void **state)
+OUTSTANDING_TEST(close_while_waiting)
 {
     struct hall *h = *state;
     struct zkl_permit *permits[PERMITS];
@@ -779,22 +781,4 @@ static void close_while_waiting(void **state)
         they_let_go(h, permits);
         leave(h);
     }
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(cut_before_each_answer),
-        TEST(silence_before_each_answer),
-        TEST(cut_before_each_request),
-        TEST(expiry_at_each_request),
-        TEST(close_at_each_request),
-        TEST(cut_before_each_answer_to_a_waiter),
-        TEST(silence_before_each_answer_to_a_waiter),
-        TEST(expiry_while_waiting),
-        TEST(close_while_waiting),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

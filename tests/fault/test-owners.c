@@ -74,7 +74,7 @@ static int lock_own(const char *servers)
 
 /* A child that is forked by a thread which uses an owner is a thread of its own again, whatever was going on with
  * that owner: an operation of it ends on a library thread, which is stopped with the owner's lock. Modes: F53. */
-static void a_child_of_a_thread_that_uses_an_owner_uses_none(void **state)
+TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
 {
     const char *servers = zks_connect_string(server);
     struct zkl_client *client = fault_open(servers, 30000);
@@ -83,7 +83,6 @@ static void a_child_of_a_thread_that_uses_an_owner_uses_none(void **state)
     atomic_int code = 1;
     int status = 0;
 
-    (void)state;
     if (UNDER_TSAN) {
         print_message("skipped: the thread sanitizer can't have threads in a forked child\n");
         skip();
@@ -112,7 +111,7 @@ static void a_child_of_a_thread_that_uses_an_owner_uses_none(void **state)
 
 /* What an operation gives its owner is seen by a call that looks just then, as to come or as there: the owner never
  * queues behind itself. */
-static void an_owner_sees_what_comes_while_it_looks(void)
+WORLD_TEST(an_owner_sees_what_comes_while_it_looks)
 {
     struct zkl_client *client = world_direct(30000);
     struct zkl_mutex *mutex = world_mutex(client, "/owners-look");
@@ -132,14 +131,4 @@ static void an_owner_sees_what_comes_while_it_looks(void)
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
     zkl_owner_use(NULL);
-}
-
-static const struct CMUnitTest tests[] = {
-    world_test(an_owner_sees_what_comes_while_it_looks),
-    cmocka_unit_test(a_child_of_a_thread_that_uses_an_owner_uses_none),
-};
-
-int main(int argc, char **argv)
-{
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -136,13 +136,12 @@ static void pause_once(struct shared *b, pid_t pid, struct zkl_mutex *rival, int
  * decides whether the look or the callback comes first: rounds go on until the look did often
  * enough, up to ten times as many. The test checks all rounds.
  * Modes: F9. */
-static void stopped_holder_sees_it_at_the_first_look(void **state)
+TEST(stopped_holder_sees_it_at_the_first_look)
 {
     struct shared *b =
         mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int rounds = test_length(20, 4), first = 0, status = 0;
 
-    (void)state;
     check_true(b != MAP_FAILED);
     pid_t pid = fork();
     if (pid == 0)
@@ -169,7 +168,7 @@ static void stopped_holder_sees_it_at_the_first_look(void **state)
 /* Goal: a proof whose answer comes late counts from the moment when it was sent, not from the answer. Method:
  * the proxy holds back the answer to a heartbeat for a while, in which the server answers reads, and then
  * delivers it. It drops the answer to the next heartbeat, which would prove more. */
-static void late_answer_proves_from_its_sending(void **state)
+TEST(late_answer_proves_from_its_sending)
 {
     enum {
         TIMEOUT_MS = 4000,
@@ -178,7 +177,6 @@ static void late_answer_proves_from_its_sending(void **state)
         WINDOW_MS = TIMEOUT_MS * 15 / 16 - OLD_MS /* so much a proof shows from its sending on */
     };
 
-    (void)state;
     struct proxy *proxy = proxy_before(server, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), TIMEOUT_MS);
     struct zkl_mutex *mutex = fault_mutex(client, "/late");
@@ -205,14 +203,13 @@ static void late_answer_proves_from_its_sending(void **state)
 
 /* Goal: no grant has less than T/8 of window, also where the node was kept (retain_ms). Method: nothing comes
  * through any more; the lock is tried and unlocked until it is not given. */
-static void a_kept_lock_has_an_eighth(void **state)
+TEST(a_kept_lock_has_an_eighth)
 {
     enum { TIMEOUT_MS = 2000, MARGIN_MS = 20 };
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex = NULL;
     int64_t least_ms = TIMEOUT_MS, grants = 0;
 
-    (void)state;
     options.retain_ms = QUIET_MS;
     struct proxy *proxy = proxy_before(server, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), TIMEOUT_MS);
@@ -240,14 +237,4 @@ static void a_kept_lock_has_an_eighth(void **state)
     check_ok(zkl_mutex_free(mutex));
     zkl_client_free(client);
     proxy_stop(proxy);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stopped_holder_sees_it_at_the_first_look),
-        cmocka_unit_test(late_answer_proves_from_its_sending),
-        cmocka_unit_test(a_kept_lock_has_an_eighth),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

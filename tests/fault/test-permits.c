@@ -55,7 +55,7 @@ static int acquire(struct zkl_semaphore *semaphore, int count, int ms, struct zk
 
 /* A deadline that passes in the silence after a lost answer: in time, and nothing stays.
  * Modes: F40. */
-static void a_deadline_holds_and_nothing_stays(void)
+WORLD_TEST(a_deadline_holds_and_nothing_stays)
 {
     static const enum proxy_op ops[] = {PROXY_CREATE2, PROXY_MULTI};
     struct bench *b = begin();
@@ -84,7 +84,7 @@ static int act_try(struct zkl_mutex *unused, void *semaphore)
 /* A try sees room, and when it has the inner lock there is none any more: it says so, and keeps neither
  * that lock nor a lease, so others are served as permits come back. Method: its first create is held
  * back until somebody else has all the permits; a client whose tries are patient. Modes: F42. */
-static void a_try_in_vain_keeps_nobody_out(void)
+WORLD_TEST(a_try_in_vain_keeps_nobody_out)
 {
     struct bench *b = begin();
     struct zkl_permit *permits[PERMITS], *others[PERMITS];
@@ -113,7 +113,7 @@ static void a_try_in_vain_keeps_nobody_out(void)
 }
 
 /* The session ends: permits that are out are lost, and the semaphore is whole again. */
-static void an_expiry_frees_the_permits(void)
+WORLD_TEST(an_expiry_frees_the_permits)
 {
     struct bench *b = begin();
     struct zkl_permit *permits[PERMITS], *others[PERMITS];
@@ -153,7 +153,7 @@ int __wrap_zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *qu
 /* A handle's first acquire finds the number that another thread is just setting by the same handle: that is no
  * other one than the handle's. And it stays so where the set has no answer, as it may have been carried out.
  * Method: the acquire runs between the answer to the set and the return of its call. Modes: F43. */
-static void a_first_acquire_beside_a_change_is_no_mismatch(void)
+WORLD_TEST(a_first_acquire_beside_a_change_is_no_mismatch)
 {
     struct bench *b = begin();
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -214,7 +214,7 @@ static void check_gets_the_last(struct bench *b, struct actor *waiter, struct zk
 
 /* Goal: at most as many permits are out as the number says, also where it is lowered while a waiter's link is
  * down. Method: with the number lowered from 3 to 1, one of three permits is released. Seen red: three were out. */
-static void a_number_is_lowered_unseen_by_a_waiter(void)
+WORLD_TEST(a_number_is_lowered_unseen_by_a_waiter)
 {
     struct bench *b = begin();
     struct zkl_permit *others[PERMITS];
@@ -234,7 +234,7 @@ static void a_number_is_lowered_unseen_by_a_waiter(void)
 }
 
 /* The same where the answer to its create is lost. Seen red: likewise. */
-static void a_number_is_lowered_while_a_create_is_in_doubt(void)
+WORLD_TEST(a_number_is_lowered_while_a_create_is_in_doubt)
 {
     struct bench *b = begin();
     struct zkl_permit *others[PERMITS];
@@ -256,7 +256,7 @@ static void a_number_is_lowered_while_a_create_is_in_doubt(void)
 /* Goal: a permit's callback hears of a loss, also where the call had that permit before and lost it. Method: the
  * session expires while a multi-lock has the permit and waits for the mutex, and again when it has both. Seen red: no
  * state was reported. */
-static void a_loss_is_heard_of_by_who_began_anew(void)
+WORLD_TEST(a_loss_is_heard_of_by_who_began_anew)
 {
     struct bench *b = begin();
     static struct told told;
@@ -281,18 +281,4 @@ static void a_loss_is_heard_of_by_who_began_anew(void)
     fault_expire(b->client, 0);
     check_wait(told.lost == 1, WAIT_MS);
     check_num(actor_do(a, act_multi_unlock, NULL, multi), ==, ZKL_ELOST);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(a_deadline_holds_and_nothing_stays),
-        world_test(a_try_in_vain_keeps_nobody_out),
-        world_test(an_expiry_frees_the_permits),
-        world_test(a_first_acquire_beside_a_change_is_no_mismatch),
-        world_test(a_number_is_lowered_unseen_by_a_waiter),
-        world_test(a_number_is_lowered_while_a_create_is_in_doubt),
-        world_test(a_loss_is_heard_of_by_who_began_anew),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -39,7 +39,7 @@ static void on_woken(struct zkl_waker *waker)
 /* No wake-up is lost while another waiter is woken a second time: the test wakes three, and between
  * the first and the second (where another thread could take the mutex) it wakes the second
  * again. */
-static void a_second_wake_up_loses_no_other(void)
+WORLD_TEST(a_second_wake_up_loses_no_other)
 {
     struct zkl_client *client = world_direct(5000);
     struct zkl_driver *d = client->driver;
@@ -87,12 +87,11 @@ void *__wrap_calloc(size_t n, size_t size)
 /* A client that is closed while it opens its next handle leaves neither threads nor a session
  * behind. The test stops the opening of the expired client's new handle, closes the client, and
  * lets the opening go on. */
-static void close_while_the_next_handle_opens_leaves_nothing(void **state)
+TEST(close_while_the_next_handle_opens_leaves_nothing)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
     int threads = fault_threads() - 4;
 
-    (void)state;
     stall = 1;
     fault_expire(client, 0);
     check_wait(stall == 2, WAIT_MS);
@@ -146,12 +145,11 @@ static bool all_are_closed(struct zkl_client *client)
 /* The undertaker closes no handle that libzookeeper still makes. The undertaker is busy with the
  * first handle when the test closes the client, which drops the third handle on its way. Then the
  * undertaker continues, and after it the opening of the third one. */
-static void the_undertaker_closes_no_handle_on_its_way(void **state)
+TEST(the_undertaker_closes_no_handle_on_its_way)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
     int threads = fault_threads() - 4;
 
-    (void)state;
     stall_close = 1;
     fault_expire(client, 0);
     check_wait(stall_close == 2 && zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
@@ -172,11 +170,10 @@ static void the_undertaker_closes_no_handle_on_its_way(void **state)
 /* The first handle connects again while the client opens a second one for it: the second is not needed
  * any more, and must not stay. The link is down long enough for the client to try a second handle, whose
  * opening the test stops. The first one hears that its session has ended. */
-static void a_second_handle_that_is_not_wanted_any_more_does_not_stay(void **state)
+TEST(a_second_handle_that_is_not_wanted_any_more_does_not_stay)
 {
     int threads = fault_threads() + 4;
 
-    (void)state;
     struct proxy *proxy = proxy_before(server, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), 1000);
     check_ok(proxy_refuse(proxy, true));
@@ -203,14 +200,13 @@ static void count_event(const struct zkl_log_event *event, void *arg)
 
 /* A hold that is given back after the close is the last thing of its client, traces or not: with a
  * log callback lock, close, unlock, free; everything ends (under a leak checker: and is freed). */
-static void unlock_after_close_with_traces_frees_the_client(void **state)
+TEST(unlock_after_close_with_traces_frees_the_client)
 {
     int threads = fault_threads();
     atomic_int lines = 0;
     struct zkl_client_options options = fault_client_options(zks_connect_string(server), 5000);
     struct zkl_client *client = NULL;
 
-    (void)state;
     options.log_fn = count_event;
     options.log_arg = &lines;
     check_ok(zkl_client_open(&client, &options));
@@ -239,7 +235,7 @@ static bool waits(struct zkl_client *client)
 
 /* Goal: no call returns 0 with an empty window. Method: between the grant and the waiter's next step the server
  * is found not to let its node be checked. */
-static void a_grant_that_can_not_be_checked_fails(void)
+WORLD_TEST(a_grant_that_can_not_be_checked_fails)
 {
     static const char *const path = "/races/u";
     struct zkl_client *client = world_direct(5000);
@@ -311,7 +307,7 @@ static size_t unchecked(struct zkl_client *client)
 
 /* Goal: neither does one of several. Method: while a multi-lock without a deadline waits for its second path, READ is taken
  * from its node at the first. */
-static void a_member_that_can_not_be_checked_fails_all(void)
+WORLD_TEST(a_member_that_can_not_be_checked_fails_all)
 {
     struct wire *wire = world_wire();
     struct zkl_client *client = world_direct(5000);
@@ -332,18 +328,4 @@ static void a_member_that_can_not_be_checked_fails_all(void)
     check_wait(unchecked(client) == 1, WAIT_MS);
     check_ok(zkl_mutex_unlock(rival));
     check_num(actor_end(waiter, WAIT_MS), ==, ZKL_EACCES);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        world_test(a_grant_that_can_not_be_checked_fails),
-        world_test(a_member_that_can_not_be_checked_fails_all),
-        world_test(a_second_wake_up_loses_no_other),
-        cmocka_unit_test(close_while_the_next_handle_opens_leaves_nothing),
-        cmocka_unit_test(the_undertaker_closes_no_handle_on_its_way),
-        cmocka_unit_test(a_second_handle_that_is_not_wanted_any_more_does_not_stay),
-        cmocka_unit_test(unlock_after_close_with_traces_frees_the_client),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -191,14 +191,13 @@ static bool has_moved(const struct user *u, int from)
  * has the locks when they are released. Method: a new server votes, an old one does not any more, and
  * then ends; three times. Who follows is at the last one to go, and the ensemble's list had none of
  * the new ones when it was first read. Modes: F77, F93. */
-static void three_servers_are_replaced_by_others(void **state)
+TEST(three_servers_are_replaced_by_others)
 {
     struct user given, follower, waiters[2];
     struct actor *a[2];
     zhandle_t *zh = admin();
     char servers[200];
 
-    (void)state;
     hide_new_nodes(zh);
     set_order(zks_wait_leader(server, ZKS_READY_MS));
     user_begin(&given, "/reconfig/given", false);
@@ -238,13 +237,10 @@ static void three_servers_are_replaced_by_others(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_servers_are_replaced_by_others),
-    };
     struct zks_options options = fault_options();
     options.nodes = NODES;
     options.reconfig = true;
     for (int i = OLD; i < NODES; i++)
         options.observer[i] = true;
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

@@ -54,17 +54,15 @@ static void check_limit(struct zks_options options, const char *says)
 
 /* Goal: the sentence asks for the limit before it asks for TLS. Method: one connection is allowed, and there. Seen
  * red: "does that port want TLS, or SASL?" alone. */
-static void the_limit_of_connections_comes_first(void **state)
+TEST_IN(the_limit_of_connections_comes_first, NULL, end)
 {
-    (void)state;
     check_limit((struct zks_options){.cfg_extra = "maxClientCnxns=1"},
                 "hung up: has it reached its limit of connections");
 }
 
 /* Goal: as for a limit for all clients together. */
-static void so_does_the_limit_for_all(void **state)
+TEST_IN(so_does_the_limit_for_all, NULL, end)
 {
-    (void)state;
     check_limit((struct zks_options){.jvm_extra = "-Dzookeeper.maxCnxns=1"},
                 "(maxClientCnxns) or in all");
 }
@@ -90,9 +88,8 @@ static void check_local(const char *servers)
 }
 
 /* Goal: a session that can hold no lock is named as such, and a server without the others, too. */
-static void local_sessions_and_a_missing_quorum_are_named(void **state)
+TEST_IN(local_sessions_and_a_missing_quorum_are_named, NULL, end)
 {
-    (void)state;
     begin(&(struct zks_options){.nodes = 3, .cfg_extra = "localSessionsEnabled=true"});
     check_local(zks_connect_string(zks));
     check_ok(zks_kill_node(zks, 1));
@@ -101,25 +98,23 @@ static void local_sessions_and_a_missing_quorum_are_named(void **state)
 }
 
 /* Goal: where nothing listens no server "refused" anything. */
-static void nothing_that_listens_is_named(void **state)
+TEST_IN(nothing_that_listens_is_named, NULL, end)
 {
     char address[32];
     int port = 0;
 
-    (void)state;
     check_ok(net_free_ports(&port, 1));
     snprintf(address, sizeof address, "127.0.0.1:%d", port);
     check_refused(address, "Connection refused: nothing listens there");
 }
 
 /* Goal: a lock that ran out of time without a server says so, and why. Method: the server is killed. */
-static void a_lock_says_why_no_server_was_of_use(void **state)
+TEST_IN(a_lock_says_why_no_server_was_of_use, NULL, end)
 {
     struct zkl_client *client;
     struct zkl_mutex *mutex;
     int64_t until_ms = net_now_ms() + WAIT_MS;
 
-    (void)state;
     begin(&(struct zks_options){0});
     client = fault_open(zks_connect_string(zks), SESSION_MS);
     mutex = fault_mutex(client, "/why");
@@ -132,16 +127,4 @@ static void a_lock_says_why_no_server_was_of_use(void **state)
     check_ok(zkl_mutex_free(mutex));
     zkl_client_close(client, 0);
     zkl_client_free(client);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(the_limit_of_connections_comes_first, end),
-        cmocka_unit_test_teardown(so_does_the_limit_for_all, end),
-        cmocka_unit_test_teardown(local_sessions_and_a_missing_quorum_are_named, end),
-        cmocka_unit_test_teardown(nothing_that_listens_is_named, end),
-        cmocka_unit_test_teardown(a_lock_says_why_no_server_was_of_use, end),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

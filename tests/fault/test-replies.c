@@ -439,10 +439,7 @@ static const struct row rows[] = {
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest tests[ROWS];
-
     for (size_t i = 0; i < ROWS; i++)
-        tests[i] = (struct CMUnitTest){rows[i].name, run_row, set_up, bench_tear_down,
-                                       (void *)(uintptr_t)&rows[i]};
-    return fault_main(argc, argv, tests, NULL);
+        tests_add(rows[i].name, run_row, set_up, bench_tear_down, (void *)(uintptr_t)&rows[i]);
+    return fault_main(argc, argv, NULL);
 }

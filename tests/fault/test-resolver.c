@@ -252,15 +252,16 @@ static bool is_linked_to(struct zkl_client *client, struct proxy *proxy)
 
 /* --- a slow resolver, a dead one --------------------------------------------------------------- */
 
+#define RESOLVER_TEST(name) TEST_IN(name, set_up, tear_down)
+
 /* Three names, and a resolver that says nothing of any for 7 s: no call waits for it, neither does the
  * end of the client; what opening says names one. Modes: F76. */
-static void nobody_waits_for_a_dead_resolver(void **state)
+RESOLVER_TEST(nobody_waits_for_a_dead_resolver)
 {
     static const char servers[] = "a.test:2181,b.test:2181,c.test:2181";
     struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
     struct zkl_client *client = NULL, *other = NULL;
 
-    (void)state;
     say(0, "a.test", "", EAI_AGAIN, SLOW_MS);
     say(1, "b.test", "", EAI_AGAIN, SLOW_MS);
     say(2, "c.test", "", EAI_AGAIN, SLOW_MS);
@@ -290,14 +291,13 @@ static void heard(const struct zkl_log_event *event, void *arg)
 
 /* A name that does not exist is like a server that does not answer: it is said which, in the detail and
  * in the log, and once it exists the client connects. Modes: F76. */
-static void a_name_may_come_to_exist(void **state)
+RESOLVER_TEST(a_name_may_come_to_exist)
 {
     struct proxy *proxy = NULL;
     struct zkl_client *client = NULL;
     atomic_int counts[2] = {0};
     char servers[64];
 
-    (void)state;
     snprintf(servers, sizeof servers, "a.test:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
     struct zkl_client_options options = fault_client_options(servers, 2000);
     say(0, "a.test", "", EAI_NONAME, 0);
@@ -322,12 +322,11 @@ static void a_name_may_come_to_exist(void **state)
 
 /* A link breaks while the resolver hangs: calls end by their deadlines, an unlock does too, and the client
  * is back over the address that it knows, while the resolver still hangs; the hold stays proved. Modes: F76. */
-static void a_link_is_had_back_without_the_resolver(void **state)
+RESOLVER_TEST(a_link_is_had_back_without_the_resolver)
 {
     struct proxy *proxy = NULL;
     struct told told = {0};
 
-    (void)state;
     int port = proxy_port_on(&proxy, "127.0.0.1", 0);
     is_at(0, "s.test", "127.0.0.1");
     struct zkl_client *client = open_servers("s.test:%d", port);
@@ -368,13 +367,12 @@ static void a_link_is_had_back_without_the_resolver(void **state)
 
 /* Each look takes longer than two thirds of the session timeout, the first too: the client comes, and
  * comes back. Modes: F76. */
-static void a_client_comes_behind_a_slow_resolver(void **state)
+RESOLVER_TEST(a_client_comes_behind_a_slow_resolver)
 {
     enum { SHORT_MS = 2000, LOOK_MS = 1500 };
     struct proxy *proxy = NULL;
     char servers[64];
 
-    (void)state;
     snprintf(servers, sizeof servers, "s.test:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
     say(0, "s.test", "127.0.0.1", 0, LOOK_MS);
     struct zkl_client *client = fault_open(servers, SHORT_MS);
@@ -392,11 +390,10 @@ static void a_client_comes_behind_a_slow_resolver(void **state)
 }
 
 /* A name behind the first one that takes long costs no more than a moment. Modes: F76. */
-static void the_others_do_not_wait_for_a_slow_name(void **state)
+RESOLVER_TEST(the_others_do_not_wait_for_a_slow_name)
 {
     struct proxy *proxy = NULL;
 
-    (void)state;
     int port = proxy_port_on(&proxy, "127.0.0.1", 0);
     is_at(0, "s.test", "127.0.0.1");
     say(1, "dead.test", "", EAI_AGAIN, 2 * WAIT_MS);
@@ -410,14 +407,13 @@ static void the_others_do_not_wait_for_a_slow_name(void **state)
 
 /* The name leads elsewhere, and nobody listens any more where it led before: the client follows within a
  * session timeout, in its session, and keeps its hold. Modes: F77. */
-static void an_ensemble_that_moves_is_followed(void **state)
+RESOLVER_TEST(an_ensemble_that_moves_is_followed)
 {
     static const char *const places[] = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
     struct proxy *proxies[3];
     struct told told = {0};
     int port = 0;
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         port = proxy_port_on(&proxies[i], places[i], port);
     is_at(0, "s.test", places[0]);
@@ -449,11 +445,10 @@ static void an_ensemble_that_moves_is_followed(void **state)
 
 /* Nothing is heard from where it was: the attempt that waits there for an answer ends after two thirds of the
  * timeout, and the next one goes to where it is now. Modes: F77. */
-static void an_ensemble_that_falls_silent_is_followed(void **state)
+RESOLVER_TEST(an_ensemble_that_falls_silent_is_followed)
 {
     struct proxy *before = NULL, *after = NULL;
 
-    (void)state;
     int port = proxy_port_on(&before, "127.0.0.1", 0);
     proxy_port_on(&after, "127.0.0.2", port);
     is_at(0, "s.test", "127.0.0.1");
@@ -471,12 +466,11 @@ static void an_ensemble_that_falls_silent_is_followed(void **state)
 
 /* Two servers change places, so that the addresses without their ports are the same as before, which is
  * all that libzookeeper compares. Modes: F77. */
-static void servers_that_change_places_are_followed(void **state)
+RESOLVER_TEST(servers_that_change_places_are_followed)
 {
     struct proxy *before = NULL, *after = NULL;
     int other_port = 0;
 
-    (void)state;
     int port = proxy_port_on(&before, "127.0.0.1", 0);
     proxy_port_on(&after, "127.0.0.2", port);
     check_ok(net_free_ports(&other_port, 1)); /* where nobody listens */
@@ -498,12 +492,11 @@ static void servers_that_change_places_are_followed(void **state)
 /* Goal: an open client is given another list, of addresses or of names, and keeps its session and its
  * hold when the old server is gone. While a link is there, it stays. Method: two proxies, and each
  * list names one. Modes: F77, F93. */
-static void a_client_is_given_other_servers(void **state)
+RESOLVER_TEST(a_client_is_given_other_servers)
 {
     struct proxy *proxies[2] = {NULL, NULL};
     char servers[2][64];
 
-    (void)state;
     snprintf(servers[0], sizeof servers[0], "127.0.0.1:%d",
              proxy_port_on(&proxies[0], "127.0.0.1", 0));
     snprintf(servers[1], sizeof servers[1], "a.test:%d",
@@ -538,13 +531,12 @@ static void a_client_is_given_other_servers(void **state)
 /* Goal: a list is replaced, again and again, while a name of it is being looked up. Nobody waits for
  * that, and nothing of the former lists is used any more. A name that is in both keeps its address.
  * Method: a resolver that hangs; ASan looks for what is used after its end. Modes: F76, F93. */
-static void a_list_is_replaced_amid_a_lookup(void **state)
+RESOLVER_TEST(a_list_is_replaced_amid_a_lookup)
 {
     struct proxy *proxy = NULL;
     struct zkl_client *client = NULL;
     char servers[64], both[128];
 
-    (void)state;
     int port = proxy_port_on(&proxy, "127.0.0.1", 0);
     snprintf(servers, sizeof servers, "a.test:%d", port);
     snprintf(both, sizeof both, "b.test:1,%s,c.test:2", servers);
@@ -568,13 +560,12 @@ static void a_list_is_replaced_amid_a_lookup(void **state)
 }
 
 /* The servers that a client can't take stay out, and the client keeps those that it had. */
-static void other_servers_are_refused(void **state)
+RESOLVER_TEST(other_servers_are_refused)
 {
     static const char *const wrong[] = {"", "a", "a:0", "a:1,", "[x]:1"};
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS), *below = NULL;
     char rooted[128];
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         check_num(zkl_client_set_servers(client, wrong[i]), ==, ZKL_EBADSERVERS);
         check_true(strlen(zkl_error_detail()) > 0);
@@ -606,14 +597,13 @@ static void heard_of_list(const struct zkl_log_event *event, void *count)
 
 /* A single server gives no list: the client that wants to follow it keeps its own, says so once, and
  * comes back to it. Modes: F93. */
-static void an_ensemble_without_a_list_changes_nothing(void **state)
+RESOLVER_TEST(an_ensemble_without_a_list_changes_nothing)
 {
     struct proxy *proxy = NULL;
     struct zkl_client *client = NULL;
     atomic_int count = 0;
     char servers[64];
 
-    (void)state;
     snprintf(servers, sizeof servers, "127.0.0.1:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
     struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
     options.follow_ensemble = 1;
@@ -666,14 +656,13 @@ static void go_to(struct zkl_client *client, const char *host, int port)
 /* Goal: other addresses leave a link alone. When it fails the next attempt goes to them, and libzookeeper, which
  * then says nothing of the link's end, does not keep the client from hearing of it: what that link proved does
  * not extend to the next one. Method: nobody listens at the first ones of them. Modes: F77. */
-static void addresses_are_taken_when_the_link_fails(void **state)
+RESOLVER_TEST(addresses_are_taken_when_the_link_fails)
 {
     struct proxy *first = NULL, *second = NULL;
     struct zkl_client_metrics before, after;
     struct told told = {0};
     int dead;
 
-    (void)state;
     check_ok(net_free_ports(&dead, 1));
     int port = proxy_port_on(&first, "127.0.0.1", 0);
     proxy_port_on(&second, "127.0.0.2", port);
@@ -707,11 +696,10 @@ static void addresses_are_taken_when_the_link_fails(void **state)
 /* --- addresses ---------------------------------------------------------------------------------- */
 
 /* A list of addresses is not looked up, and its client has no thread for that. */
-static void addresses_need_no_resolver(void **state)
+RESOLVER_TEST(addresses_need_no_resolver)
 {
     int threads = fault_threads(), of_addresses, of_names;
 
-    (void)state;
     is_at(0, "s.test", "127.0.0.1");
     struct zkl_client *client = open_servers("%s", zks_connect_string(server));
     of_addresses = fault_threads() - threads;
@@ -726,13 +714,12 @@ static void addresses_need_no_resolver(void **state)
 }
 
 /* An IPv6 address stands in brackets, alone and in a list, with a chroot, and as what a name leads to. */
-static void ipv6_works(void **state)
+RESOLVER_TEST(ipv6_works)
 {
     struct wire *wire = fault_wire();
     struct proxy *proxy = NULL;
     int port = 0, fd;
 
-    (void)state;
     check_ok(net_free_ports(&port, 1));
     fd = net_listen_at("::1", port);
     if (fd < 0) {
@@ -782,12 +769,11 @@ int __wrap_zookeeper_close(zhandle_t *handle)
 
 /* A session ends and its handle is long in closing: meanwhile the next session is there, deadlines and
  * cancellations are in time, and holds stay proved. Modes: F78. */
-static void a_handle_that_is_long_in_closing_delays_nobody(void **state)
+RESOLVER_TEST(a_handle_that_is_long_in_closing_delays_nobody)
 {
     struct zkl_owner *owner = NULL;
     struct zkl_cancel *cancel = NULL;
 
-    (void)state;
     struct zkl_client *client = open_servers("%s", zks_connect_string(server));
     struct zkl_client *rival = open_servers("%s", zks_connect_string(server));
     struct zkl_mutex *mutex = fault_mutex(client, path),
@@ -833,43 +819,16 @@ static const char *no_reason(void)
 
 /* The level DEBUG, which the program may set, makes libzookeeper log nodes' names, which others choose, on any
  * thread. None of them passes for a connection that failed. Modes: F77. */
-static void a_name_is_no_failure(void **state)
+TEST(a_name_is_no_failure)
 {
     static const char failure[] = "Socket 127.0.0.1:2181 zk retcode=-4, errno=111(refused): none";
     static const char header[] = "2026-01-01 00:00:00,000:1(0x1):";
     char line[300];
 
-    (void)state;
     snprintf(line, sizeof line, "%sZOO_ERROR@check_events@1: %s", header, failure);
     check_true(zkl_trouble_note(line, no_reason));
     snprintf(line, sizeof line, "%sZOO_DEBUG@process@1: Calling a watcher for node [/a: %s]",
              header, failure);
     check_true(!zkl_trouble_note(line, no_reason));
     check_true(!zkl_trouble_note(failure, no_reason));
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(nobody_waits_for_a_dead_resolver),
-        TEST(a_name_may_come_to_exist),
-        TEST(a_link_is_had_back_without_the_resolver),
-        TEST(a_client_comes_behind_a_slow_resolver),
-        TEST(the_others_do_not_wait_for_a_slow_name),
-        TEST(an_ensemble_that_moves_is_followed),
-        TEST(an_ensemble_that_falls_silent_is_followed),
-        TEST(servers_that_change_places_are_followed),
-        TEST(addresses_are_taken_when_the_link_fails),
-        cmocka_unit_test(a_name_is_no_failure),
-        TEST(a_client_is_given_other_servers),
-        TEST(a_list_is_replaced_amid_a_lookup),
-        TEST(other_servers_are_refused),
-        TEST(an_ensemble_without_a_list_changes_nothing),
-        TEST(addresses_need_no_resolver),
-        TEST(ipv6_works),
-        TEST(a_handle_that_is_long_in_closing_delays_nobody),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

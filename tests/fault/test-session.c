@@ -108,10 +108,12 @@ static void check_granted_after(struct bench *b, struct actor *a, struct wire *f
     check_granted(b, a, former_id);
 }
 
+#define SESSION_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+
 /* A holder reconnects to a server that silently gives it a new session: the hold is lost, and the
  * callback reports that once. Its next lock waits for the node of the session before, though that
  * looks like its own. Modes: F5, F60. */
-static void another_session_on_reconnect_ends_the_hold(void **state)
+SESSION_TEST(another_session_on_reconnect_ends_the_hold)
 {
     struct bench *b = *state;
     struct actor *a = actor_new();
@@ -148,7 +150,7 @@ static void renew_client(struct bench *b)
  * not adopt it (CURATOR-498, CURATOR-604): it deletes it, as no hold is in it, and does not wait for the
  * end of that session. Method: a new client each time, as each of them has then learned to do without
  * create2. Modes: F4, F5. */
-static void a_node_of_the_session_before_is_not_granted(void **state)
+SESSION_TEST(a_node_of_the_session_before_is_not_granted)
 {
     struct bench *b = *state;
     struct actor *a = actor_new();
@@ -191,7 +193,7 @@ static struct zkl_handle *handle_without_link(struct bench *b, const struct zkl_
 /* Goal: a session's second link does not count as its first, which would leave out the wait of D, where the first one was
  * over before libzookeeper's report of it was heard. Method: libzookeeper's completion thread waits for the client's mutex
  * while a link comes and goes. Modes: F61. */
-static void a_first_link_told_late_was_one(void **state)
+SESSION_TEST(a_first_link_told_late_was_one)
 {
     struct bench *b = *state;
     struct zkl_driver *d = b->client->driver;
@@ -230,7 +232,7 @@ static void a_first_link_told_late_was_one(void **state)
  * holder counts as unproved follow the granted timeout. Method: the test reads the window while the
  * server stands still. However busy the machine is, the end of the window can't be later than fifteen
  * sixteenths of 2 s after the server stopped. Modes: F61. */
-static void the_granted_timeout_counts(void **state)
+TEST(the_granted_timeout_counts)
 {
     struct zks_options options = {.max_session_ms = GRANTED_MS};
     struct zks *own = NULL;
@@ -238,7 +240,6 @@ static void the_granted_timeout_counts(void **state)
     struct zkl_grant grant = ZKL_GRANT_INIT;
     char err[512];
 
-    (void)state;
     check_ok(zks_start(&own, &options, err, sizeof err));
     struct proxy *proxy = proxy_before(own, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), WISH_MS);
@@ -265,17 +266,4 @@ static void the_granted_timeout_counts(void **state)
     check_ok(zkl_client_free(client));
     proxy_stop(proxy);
     zks_stop(own);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(another_session_on_reconnect_ends_the_hold),
-        TEST(a_node_of_the_session_before_is_not_granted),
-        TEST(a_first_link_told_late_was_one),
-        cmocka_unit_test(the_granted_timeout_counts),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -364,12 +364,11 @@ static void check_called(void)
 }
 
 /* Every call, by every player, in one run. */
-static void all_at_once(void **state)
+TEST(all_at_once)
 {
     pid_t pids[PROCESSES];
     int fd = world_make();
 
-    (void)state;
     check_num(fd, >=, 0);
     struct proxy *proxy = proxy_before(server, 0);
     world->seed = seed;
@@ -402,8 +401,6 @@ static uint64_t given(const char *name, uint64_t otherwise)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(all_at_once)};
-
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return worker(atoi(argv[2]), atoi(argv[3]));
     seed = given("ZKL_STRESS_SEED", (uint64_t)(net_boot_ns() % 1000000));
@@ -414,5 +411,5 @@ int main(int argc, char **argv)
         else if (strcmp(argv[1], "--seconds") == 0)
             seconds = strtol(argv[2], NULL, 10);
     }
-    return fault_main(argc, argv, tests, NULL);
+    return fault_main(argc, argv, NULL);
 }

@@ -48,7 +48,7 @@ static void lock_and_unlock(struct user *u, int times)
 /* Goal: where nobody else comes, a busy client needs two requests for a lock and its unlock. Method: they are counted over
  * 300 locks in a row; the list goes out only where all that was sent had been answered. Nothing is left of it, the watch on
  * the path neither. */
-static void two_requests_do(void)
+WORLD_TEST(two_requests_do)
 {
     struct user u = user_at(zks_connect_string(server), "/unlisted/two");
     struct wire *w = world_wire();
@@ -93,7 +93,7 @@ static void make_anew(struct wire *w, const char *path, int next, char *last, si
 /* Goal: a path that was deleted and made anew may give the very number that would have been the next one, behind another
  * contender. The client that gets this number waits. Method: the proxy holds back all that the server sends while that
  * happens and while the client asks for its node. Then the client receives it all, in the server's order. */
-static void a_path_made_anew_is_noticed(void)
+WORLD_TEST(a_path_made_anew_is_noticed)
 {
     static const char *const path = "/unlisted/anew";
     char last[200];
@@ -141,7 +141,7 @@ static bool waits_by_a_list(struct user *u)
 /* Goal: the same where the number would be that behind a node of this client, which was deleted with the path. Method: a
  * thread holds. The test deletes its node and makes the path anew, unheard, and another contender gets that very number
  * there. Another thread of the client gets the next one. */
-static void a_path_made_anew_behind_our_own_is_noticed(void)
+WORLD_TEST(a_path_made_anew_behind_our_own_is_noticed)
 {
     static const char *const path = "/unlisted/row";
     char last[200], own[200];
@@ -222,7 +222,7 @@ static void *deleter_main(void *arg)
 
 /* Goal: a path that comes and goes all the time lets nobody in beside another. Method: one locks without a pause, another
  * one now and then, a third takes the path away whenever it is empty. That numbers granted is counted. */
-static void nobody_slips_in_as_paths_come_and_go(void)
+WORLD_TEST(nobody_slips_in_as_paths_come_and_go)
 {
     struct rivals r = {.turnstile = turnstile_new(), .path = "/unlisted/rivals"};
     pthread_t threads[3];
@@ -249,14 +249,8 @@ static void nobody_slips_in_as_paths_come_and_go(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        world_test(two_requests_do),
-        world_test(a_path_made_anew_is_noticed),
-        world_test(a_path_made_anew_behind_our_own_is_noticed),
-        world_test(nobody_slips_in_as_paths_come_and_go),
-    };
     /* Only the tests take paths away: the server would do so between any two locks. */
     const struct zks_options options = {.container_check_ms = 600000};
 
-    return fault_main(argc, argv, tests, &options);
+    return fault_main(argc, argv, &options);
 }

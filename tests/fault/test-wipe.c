@@ -154,9 +154,11 @@ static void check_lost(struct bench *b)
     check_settled(b);
 }
 
+#define LONG_WIPE_TEST(name) TEST_IN(name, set_up_long, tear_down)
+
 /* Goal: a restart with all data changes nothing but that the holder is suspect for a while.
  * Method: stop and start, by request and by force. */
-static void restart_keeps_hold_and_place(void **state)
+LONG_WIPE_TEST(restart_keeps_hold_and_place)
 {
     struct bench *b = *state;
 
@@ -169,10 +171,12 @@ static void restart_keeps_hold_and_place(void **state)
     check_kept(b);
 }
 
+#define MIDDLE_WIPE_TEST(name) TEST_IN(name, set_up_middle, tear_down)
+
 /* Goal: after an outage of more than two timeouts, for which second handles were opened, the
  * session lives if its data does: the first handle is preferred. Method: wait for the second
  * handle's threads before the server comes back. */
-static void long_outage_keeps_the_session(void **state)
+MIDDLE_WIPE_TEST(long_outage_keeps_the_session)
 {
     struct bench *b = *state;
 
@@ -185,7 +189,7 @@ static void long_outage_keeps_the_session(void **state)
 }
 
 /* Goal: a server that stands still for less than the session changes nothing. */
-static void short_stop_keeps_hold_and_place(void **state)
+LONG_WIPE_TEST(short_stop_keeps_hold_and_place)
 {
     struct bench *b = *state;
 
@@ -198,10 +202,12 @@ static void short_stop_keeps_hold_and_place(void **state)
     check_kept(b);
 }
 
+#define WIPE_TEST(name) TEST_IN(name, set_up, tear_down)
+
 /* Goal: a server that stands still for longer than the session leaves the holder unproved before
  * another client can have the lock. Afterwards the hold goes on, or is lost and the callback
  * reports that once, and nothing hangs. Modes: F8. */
-static void long_stop_ends_in_a_known_state(void **state)
+WIPE_TEST(long_stop_ends_in_a_known_state)
 {
     struct bench *b = *state;
 
@@ -224,7 +230,7 @@ static void long_stop_ends_in_a_known_state(void **state)
  * grace. The waiter queues again and is granted, and the client closes the old handle with its
  * threads and sockets.
  * Method: delete the data, start anew; measure from the loss of the link. */
-static void wiped_server_ends_the_session(void **state)
+WIPE_TEST(wiped_server_ends_the_session)
 {
     struct bench *b = *state;
 
@@ -239,18 +245,4 @@ static void wiped_server_ends_the_session(void **state)
     check_num(net_now_ms() - start_ms, >=, 3 * SESSION_MS);
     check_num(b->told.reason, ==, ZKL_REASON_EXPIRED);
     check_lost(b);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-#define TEST_MIDDLE(f) cmocka_unit_test_setup_teardown(f, set_up_middle, tear_down)
-#define TEST_LONG(f) cmocka_unit_test_setup_teardown(f, set_up_long, tear_down)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_LONG(restart_keeps_hold_and_place),    TEST_MIDDLE(long_outage_keeps_the_session),
-        TEST_LONG(short_stop_keeps_hold_and_place), TEST(long_stop_ends_in_a_known_state),
-        TEST(wiped_server_ends_the_session),
-    };
-    return fault_main(argc, argv, tests, NULL);
 }

@@ -18,8 +18,9 @@ BEGIN, END = '<!-- modes: made by tests/house/modes.py ROOT --write -->', '<!-- 
 WIDTH = 80
 TAG = re.compile(r'\bModes: ([^.]*)\.')
 NUMBER = re.compile(r'F[1-9]\d*b?')
-# A comment and the function that it stands before; a cast in the line above or attributes do no harm.
-COMMENTED = re.compile(r'/\*((?:[^*]|\*(?!/))*)\*/\s*((?:static )?[\w ]+[ *](\w+)\([^;{}]*\)\s*\{)?')
+# A comment and the function, or the test, that it stands before; a cast in the line above or attributes do no harm.
+HEAD = r'(?:(?:static )?[\w ]+[ *]|[A-Z_]*TEST(?:_IN)?\()'
+COMMENTED = re.compile(r'/\*((?:[^*]|\*(?!/))*)\*/\s*(' + HEAD + r'(\w+)[(,)][^;{}]*\{)?')
 # The same of a test in a transcript.
 SAID = re.compile(r'((?:^# .*\n)+)test (\w+)$', re.MULTILINE)
 REASONS = ('not ours: ', 'open: ')
@@ -51,11 +52,9 @@ class Folder:
         self.transcripts = {p: text for p, text in texts.items() if SAID.search(text)}
         self.build = (path / 'meson.build').read_text(encoding='utf-8')
         self.text = '\n'.join(self.sources.values())
-        # In the lists of cmocka's tests, and in macros that are parts of such lists.
-        lists = re.findall(r'\bstruct CMUnitTest \w+\[\] = \{(.*?)\};', self.text, re.DOTALL)
-        lists += re.findall(r'^#define \w+TESTS\b((?:.*\\\n)*.*)', self.text, re.MULTILINE)
         self.words = collections.Counter(re.findall(r'\b\w+\b', self.text))
-        self.listed = set(re.findall(r'\w+\((\w+)\)', '\n'.join(lists)))
+        # Written as tests, named as ones that stand elsewhere, or in a list of cmocka's.
+        self.listed = set(re.findall(r'\b\w*(?:TEST(?:_IN)?|_test)\((\w+)', self.text))
 
     def is_built(self, path):
         name = re.escape(path.stem.removeprefix('test-'))
@@ -63,7 +62,7 @@ class Folder:
 
     def is_run(self, function, head):
         """A test of cmocka is in a list; what checks in another program is called from somewhere."""
-        if 'void **state' in head:
+        if 'void **state' in head or 'TEST' in head:
             return function in self.listed
         return self.words[function] > 1
 
@@ -129,8 +128,8 @@ def check_promises(root, problems):
             named_text = folder.transcripts.get(folder.path / f'{file.split("/")[1]}.txt', '')
             if re.search(rf'^test {function}$', named_text, re.MULTILINE):
                 continue
-            head = re.search(rf'^\w[\w ]*[ *]{function}\(([^;{{}}]*)\)\n\{{', bodies, re.MULTILINE)
-            if not head or not folder.is_run(function, head.group(1)):
+            head = re.search(rf'^{HEAD}{function}[(,)][^;{{}}]*\n\{{', bodies, re.MULTILINE)
+            if not head or not folder.is_run(function, head.group()):
                 problems.append(f'docs/evidence.md: {file} has no {function} that is run')
     if named == 0:
         problems.append('docs/evidence.md names no test')

@@ -4,15 +4,8 @@
 #ifndef ZKTEST_CHECK_H
 #define ZKTEST_CHECK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "lag.h"
+#include "tests.h"
 #include "tool/net.h"
 
 /* True as soon as the condition is, false if it is not after ms, of which a busy machine has more: lag.h. For

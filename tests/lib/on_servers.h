@@ -8,10 +8,8 @@
 #include "check.h"
 #include "zkserver.h"
 
-/* 77 without java or the jars, which are named; else start, the tests (argv[1]: only those of that name, with
- * wildcards), stop. */
-static inline int run_on_servers(int argc, char **argv, const char *name,
-                                 const struct CMUnitTest *tests, size_t n, CMFixtureFunction start,
+/* 77 without java or the jars, which are named; else start, the tests as tests_main, stop. */
+static inline int run_on_servers(int argc, char **argv, CMFixtureFunction start,
                                  CMFixtureFunction stop)
 {
     char why[512];
@@ -20,9 +18,7 @@ static inline int run_on_servers(int argc, char **argv, const char *name,
         fprintf(stderr, "skipped: %s\n", why);
         return 77;
     }
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return _cmocka_run_group_tests(name, tests, n, start, stop);
+    return tests_main(argc, argv, start, stop);
 }
 
 #endif

@@ -55,9 +55,8 @@ static struct record at_rare(enum record_kind kind, int seat, int64_t from, int6
 
 /* Goal: one after the other is right, and the moment of the change is nobody's; any shared time is an
  * overlap, unless all read. */
-static void alone_is_alone(void **state)
+TEST(alone_is_alone)
 {
-    (void)state;
     struct verdict v = JUDGE(hold(1, ALONE, 1, 3, 10), hold(2, ALONE, 3, 5, 11));
     check_num(history_violations(&v), ==, 0);
     check_num(v.proved, ==, 2);
@@ -74,11 +73,10 @@ static void alone_is_alone(void **state)
 }
 
 /* Goal: a writer that becomes a reader is with itself, and with nobody else. */
-static void a_downgrade_is_with_itself(void **state)
+TEST(a_downgrade_is_with_itself)
 {
     struct record below = hold(1, READING, 2, 5, 10);
 
-    (void)state;
     below.below = 1;
     struct verdict v = JUDGE(hold(1, ALONE, 1, 3, 10), below, hold(2, READING, 4, 5, 11));
     check_num(history_violations(&v), ==, 0);
@@ -91,12 +89,11 @@ static void a_downgrade_is_with_itself(void **state)
 
 /* Goal: as many holds overlap as there are permits, and not one more. Permits of one transaction
  * share a token. */
-static void permits_are_counted(void **state)
+TEST(permits_are_counted)
 {
     struct record four[] = {hold(1, PERMIT, 1, 5, 10), hold(1, PERMIT, 1, 5, 10),
                             hold(2, PERMIT, 1, 5, 11), hold(3, PERMIT, 5, 6, 12)};
 
-    (void)state;
     struct verdict v = judge(four, 4);
     check_num(history_violations(&v), ==, 0);
     four[3].begun_ns = 4 * S;
@@ -106,9 +103,8 @@ static void permits_are_counted(void **state)
 
 /* Goal: tokens grow in the order of holders, and of questions behind grants; not where all data were
  * lost. */
-static void tokens_grow(void **state)
+TEST(tokens_grow)
 {
-    (void)state;
     struct verdict v = JUDGE(hold(1, ALONE, 1, 2, 10), hold(7, ALONE, 3, 5, 10));
     check_num(v.disorders, >=, 1);
     v = JUDGE(hold(1, ALONE, 1, 2, 10), hold(2, ALONE, 3, 5, 10)); /* handed on in one process */
@@ -126,11 +122,10 @@ static void tokens_grow(void **state)
 }
 
 /* Goal: readers may share a node that is older than others' nodes; a writer's is not. */
-static void shared_readers_are_behind_writers(void **state)
+TEST(shared_readers_are_behind_writers)
 {
     struct record late = hold(7, READING, 4, 5, 10);
 
-    (void)state;
     late.cached = 1;
     struct verdict v = JUDGE(hold(1, READING, 1, 2, 11), late);
     check_num(history_violations(&v), ==, 0);
@@ -142,9 +137,8 @@ static void shared_readers_are_behind_writers(void **state)
 }
 
 /* Goal: "busy" is right while somebody may be there, and for a while after. */
-static void busy_has_a_reason(void **state)
+TEST(busy_has_a_reason)
 {
-    (void)state;
     struct verdict v = JUDGE(at_rare(THERE, 1, 1, 2), at_rare(BUSY, 2, 11, 0));
     check_num(history_violations(&v), ==, 0);
     v = JUDGE(at_rare(THERE, 1, 1, 2), at_rare(BUSY, 2, 13, 0));
@@ -158,11 +152,10 @@ static void busy_has_a_reason(void **state)
 }
 
 /* Goal: a holder that a callback reported lost gets the same from unlock, or was killed before. */
-static void losses_agree(void **state)
+TEST(losses_agree)
 {
     struct record lost = hold(1, ALONE, 1, 2, 10);
 
-    (void)state;
     struct verdict v = JUDGE(lost, told(0, 10));
     check_num(v.wrong_told, ==, 1);
     lost.code = ZKL_ELOST;
@@ -176,29 +169,12 @@ static void losses_agree(void **state)
 }
 
 /* Goal: what a killed process left, and had written down already, counts once. */
-static void told_of_twice_counts_once(void **state)
+TEST(told_of_twice_counts_once)
 {
     struct record one = hold(1, ALONE, 1, 2, 10), again = one;
 
-    (void)state;
     again.until_ns = 3 * S;
     struct verdict v = JUDGE(one, again);
     check_num(history_violations(&v), ==, 0);
     check_num(v.holds, ==, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alone_is_alone),
-        cmocka_unit_test(a_downgrade_is_with_itself),
-        cmocka_unit_test(permits_are_counted),
-        cmocka_unit_test(tokens_grow),
-        cmocka_unit_test(shared_readers_are_behind_writers),
-        cmocka_unit_test(busy_has_a_reason),
-        cmocka_unit_test(losses_agree),
-        cmocka_unit_test(told_of_twice_counts_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

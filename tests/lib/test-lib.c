@@ -23,13 +23,12 @@ static struct wire *open_wire(void)
 
 /* --- the raw client --------------------------------------------------------------------------- */
 
-static void data_can_be_written_and_read(void **state)
+TEST(data_can_be_written_and_read)
 {
     struct wire *w = open_wire();
     struct wire_stat stat;
     char text[100];
 
-    (void)state;
     check_num(wire_session_ms(w), ==, SESSION_MS);
     check_ok(wire_create(w, "/d", "one", WIRE_PERSISTENT, text, sizeof text));
     check_text(text, "/d");
@@ -47,14 +46,13 @@ static void data_can_be_written_and_read(void **state)
     wire_close(w);
 }
 
-static void children_come_sorted_and_with_numbers(void **state)
+TEST(children_come_sorted_and_with_numbers)
 {
     struct wire *w = open_wire();
     struct wire_names names;
     struct wire_stat stat;
     char made[100];
 
-    (void)state;
     check_ok(wire_create(w, "/c", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(w, "/c/b-", "", WIRE_SEQUENTIAL, made, sizeof made));
     check_text(made, "/c/b-0000000000");
@@ -76,14 +74,13 @@ static void children_come_sorted_and_with_numbers(void **state)
     wire_close(w);
 }
 
-static void access_lists_are_kept_and_honoured(void **state)
+TEST(access_lists_are_kept_and_honoured)
 {
     static const struct wire_acl mine = {WIRE_PERM_ALL, "auth", ""};
     struct wire *owner = open_wire();
     struct wire *other = open_wire();
     char text[200];
 
-    (void)state;
     check_ok(wire_auth(owner, "digest", "ann:secret"));
     check_ok(wire_create_acl(owner, "/l", "x", WIRE_PERSISTENT, &mine, 1, NULL, 0));
     check_ok(wire_get_acl(owner, "/l", text, sizeof text));
@@ -94,11 +91,10 @@ static void access_lists_are_kept_and_honoured(void **state)
     wire_close(other);
 }
 
-static void used_container_is_collected(void **state)
+TEST(used_container_is_collected)
 {
     struct wire *w = open_wire();
 
-    (void)state;
     check_ok(wire_create(w, "/k", "", WIRE_CONTAINER, NULL, 0));
     check_ok(wire_create(w, "/k/a", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_delete(w, "/k/a", -1));
@@ -106,13 +102,12 @@ static void used_container_is_collected(void **state)
     wire_close(w);
 }
 
-static void events_come_once(void **state)
+TEST(events_come_once)
 {
     struct wire *w = open_wire();
     struct wire *other = open_wire();
     char path[100];
 
-    (void)state;
     check_ok(wire_watch(w, "/e"));
     check_ok(wire_create(other, "/e", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_delete(other, "/e", -1));
@@ -123,14 +118,13 @@ static void events_come_once(void **state)
     wire_close(other);
 }
 
-static void abandoned_session_can_be_taken_over(void **state)
+TEST(abandoned_session_can_be_taken_over)
 {
     struct wire *first = open_wire();
     struct wire *second = NULL;
     int64_t session = wire_session(first);
     char password[WIRE_PASSWORD];
 
-    (void)state;
     memcpy(password, wire_password(first), sizeof password);
     check_ok(wire_create(first, "/t", "", WIRE_EPHEMERAL, NULL, 0));
     wire_abandon(first);
@@ -141,13 +135,12 @@ static void abandoned_session_can_be_taken_over(void **state)
               ==, WIRE_SESSIONEXPIRED);
 }
 
-static void killed_session_is_gone(void **state)
+TEST(killed_session_is_gone)
 {
     struct wire *victim = open_wire();
     struct wire *other = open_wire();
     int port = zks_port(shared, 0);
 
-    (void)state;
     check_ok(wire_create(victim, "/v", "", WIRE_EPHEMERAL, NULL, 0));
     check_ok(wire_kill_session(zks_host(), port, wire_session(victim), wire_password(victim)));
     check_num(wire_exists(other, "/v", NULL), ==, WIRE_NONODE);
@@ -160,14 +153,13 @@ static void killed_session_is_gone(void **state)
 }
 
 /* The server cuts the owner's connection all the same, and leaves the session alone. */
-static void wrong_password_kills_nothing(void **state)
+TEST(wrong_password_kills_nothing)
 {
     static const char wrong[WIRE_PASSWORD] = "wrong";
     struct wire *victim = open_wire();
     struct wire *again = NULL;
     int port = zks_port(shared, 0);
 
-    (void)state;
     check_num(wire_kill_session(zks_host(), port, wire_session(victim), wrong), ==, 1);
     check_ok(wire_reopen(&again, zks_host(), port, SESSION_MS, wire_session(victim),
                          wire_password(victim)));
@@ -177,14 +169,13 @@ static void wrong_password_kills_nothing(void **state)
 
 /* --- four-letter words ------------------------------------------------------------------------ */
 
-static void session_packets_are_exact(void **state)
+TEST(session_packets_are_exact)
 {
     struct wire *w = open_wire();
     struct wire *other = open_wire();
     int64_t received, sent, received_later, sent_later;
     int port = zks_port(shared, 0);
 
-    (void)state;
     check_ok(flw_session_packets(zks_host(), port, wire_session(w), &received, &sent));
     check_num(received, ==, 1); /* the connect request */
     check_num(sent, ==, 1);
@@ -200,12 +191,11 @@ static void session_packets_are_exact(void **state)
     wire_close(other);
 }
 
-static void server_packets_count_the_words_too(void **state)
+TEST(server_packets_count_the_words_too)
 {
     int64_t received, sent, received_later, sent_later;
     int port = zks_port(shared, 0);
 
-    (void)state;
     check_ok(flw_packets(zks_host(), port, &received, &sent));
     check_ok(flw_packets(zks_host(), port, &received_later, &sent_later));
     check_num(received_later - received, ==, 1);
@@ -213,12 +203,11 @@ static void server_packets_count_the_words_too(void **state)
     check_num(received_later - received, ==, 2);
 }
 
-static void the_server_tells_its_version(void **state)
+TEST(the_server_tells_its_version)
 {
     char text[4096], expected[64];
     int version = flw_version(zks_host(), zks_port(shared, 0));
 
-    (void)state;
     check_true(flw_query(zks_host(), zks_port(shared, 0), "srvr", text, sizeof text) > 0);
     snprintf(expected, sizeof expected, "version: %d.%d.%d", version / 10000, version / 100 % 100,
              version % 100);
@@ -227,28 +216,26 @@ static void the_server_tells_its_version(void **state)
     check_num(version, <, 100000);
 }
 
-static void connections_are_counted(void **state)
+TEST(connections_are_counted)
 {
     int port = zks_port(shared, 0);
     int before = flw_connections(zks_host(), port);
     struct wire *w = open_wire();
     int64_t session = wire_session(w);
 
-    (void)state;
     check_num(flw_connections(zks_host(), port), ==, before + 1);
     check_num(flw_has_session(zks_host(), port, session), ==, 1);
     wire_close(w);
     check_wait(flw_has_session(zks_host(), port, session) == 0, WAIT_MS);
 }
 
-static void watches_are_counted(void **state)
+TEST(watches_are_counted)
 {
     struct wire *one = open_wire();
     struct wire *two = open_wire();
     int port = zks_port(shared, 0);
     char paths[1000];
 
-    (void)state;
     check_num(flw_watch_count(zks_host(), port, NULL), ==, 0);
     check_ok(wire_watch(one, "/w"));
     check_ok(wire_watch(one, "/w")); /* once is enough for the server */
@@ -286,7 +273,7 @@ static void create_next(struct wire *w, const char *expected)
     check_text(made, expected);
 }
 
-static void counter_can_be_set(void **state)
+TEST(counter_can_be_set)
 {
     struct zks *zks = start_without_digest();
     const char *data = zks_data_dir(zks, 0);
@@ -294,7 +281,6 @@ static void counter_can_be_set(void **state)
     char err[512] = "";
     int32_t next = 0;
 
-    (void)state;
     check_ok(wire_open(&w, zks_host(), zks_port(zks, 0), SESSION_MS));
     check_ok(wire_create(w, "/s", "some data", WIRE_PERSISTENT, NULL, 0));
     create_next(w, "/s/n-0000000000");
@@ -318,23 +304,6 @@ static void counter_can_be_set(void **state)
 
 /* --- main ------------------------------------------------------------------------------------- */
 
-static const struct CMUnitTest other_tests[] = {
-    cmocka_unit_test(data_can_be_written_and_read),
-    cmocka_unit_test(children_come_sorted_and_with_numbers),
-    cmocka_unit_test(access_lists_are_kept_and_honoured),
-    cmocka_unit_test(used_container_is_collected),
-    cmocka_unit_test(events_come_once),
-    cmocka_unit_test(abandoned_session_can_be_taken_over),
-    cmocka_unit_test(killed_session_is_gone),
-    cmocka_unit_test(wrong_password_kills_nothing),
-    cmocka_unit_test(session_packets_are_exact),
-    cmocka_unit_test(server_packets_count_the_words_too),
-    cmocka_unit_test(the_server_tells_its_version),
-    cmocka_unit_test(connections_are_counted),
-    cmocka_unit_test(watches_are_counted),
-    cmocka_unit_test(counter_can_be_set),
-};
-
 static int start_shared(void **state)
 {
     struct zks_options options = {.container_check_ms = 300};
@@ -356,14 +325,5 @@ static int stop_shared(void **state)
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest all[100];
-    size_t n = 0;
-
-    for (size_t i = 0; i < sizeof other_tests / sizeof other_tests[0]; i++)
-        all[n++] = other_tests[i];
-    for (size_t i = 0; i < proxy_test_count; i++)
-        all[n++] = proxy_tests[i];
-    for (size_t i = 0; i < server_test_count; i++)
-        all[n++] = server_tests[i];
-    return run_on_servers(argc, argv, "lib", all, n, start_shared, stop_shared);
+    return run_on_servers(argc, argv, start_shared, stop_shared);
 }

@@ -11,10 +11,4 @@
 
 extern struct zks *shared; /* one node, containers are collected every 300 ms */
 
-/* The tests of each part, for main. */
-extern const struct CMUnitTest server_tests[];
-extern const size_t server_test_count;
-extern const struct CMUnitTest proxy_tests[];
-extern const size_t proxy_test_count;
-
 #endif

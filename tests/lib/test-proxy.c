@@ -79,9 +79,11 @@ static int end_create(struct creation *c)
     return c->rc;
 }
 
+#define PROXY_TEST(name) TEST_IN(name, set_up, tear_down)
+
 /* --- losing frames ---------------------------------------------------------------------------- */
 
-static void dropped_reply_with_cut_leaves_a_ghost(void **state)
+PROXY_TEST(dropped_reply_with_cut_leaves_a_ghost)
 {
     struct bench *b = *state;
     int64_t start_ms = net_now_ms();
@@ -95,7 +97,7 @@ static void dropped_reply_with_cut_leaves_a_ghost(void **state)
     check_ok(wire_exists(b->direct, "/q", NULL)); /* the server has done it */
 }
 
-static void dropped_reply_with_silence_keeps_the_connection_open(void **state)
+PROXY_TEST(dropped_reply_with_silence_keeps_the_connection_open)
 {
     struct bench *b = *state;
     struct creation c;
@@ -112,7 +114,7 @@ static void dropped_reply_with_silence_keeps_the_connection_open(void **state)
     check_wait(proxy_connections(b->proxy) == 0, WAIT_MS);
 }
 
-static void nothing_follows_a_dropped_reply(void **state)
+PROXY_TEST(nothing_follows_a_dropped_reply)
 {
     struct bench *b = *state;
     struct creation c;
@@ -130,7 +132,7 @@ static void nothing_follows_a_dropped_reply(void **state)
     check_num(end_create(&c), ==, WIRE_IO);
 }
 
-static void dropped_request_never_reaches_the_server(void **state)
+PROXY_TEST(dropped_request_never_reaches_the_server)
 {
     struct bench *b = *state;
 
@@ -141,7 +143,7 @@ static void dropped_request_never_reaches_the_server(void **state)
     check_num(wire_exists(b->direct, "/p", NULL), ==, WIRE_NONODE);
 }
 
-static void disarmed_fault_does_not_strike(void **state)
+PROXY_TEST(disarmed_fault_does_not_strike)
 {
     struct bench *b = *state;
 
@@ -153,7 +155,7 @@ static void disarmed_fault_does_not_strike(void **state)
 
 /* The answer to the connect request is lost: the server has a session that the client never
  * knew. */
-static void dropped_connect_reply_leaves_a_session(void **state)
+PROXY_TEST(dropped_connect_reply_leaves_a_session)
 {
     struct bench *b = *state;
     struct wire *w = NULL;
@@ -166,7 +168,7 @@ static void dropped_connect_reply_leaves_a_session(void **state)
 
 /* --- holding them back ------------------------------------------------------------------------ */
 
-static void held_reply_comes_after_release(void **state)
+PROXY_TEST(held_reply_comes_after_release)
 {
     struct bench *b = *state;
     struct creation c;
@@ -182,7 +184,7 @@ static void held_reply_comes_after_release(void **state)
     check_ok(wire_delete(b->client, "/p", -1)); /* the connection is as good as before */
 }
 
-static void held_request_is_carried_out_after_release(void **state)
+PROXY_TEST(held_request_is_carried_out_after_release)
 {
     struct bench *b = *state;
     struct creation c;
@@ -197,7 +199,7 @@ static void held_request_is_carried_out_after_release(void **state)
     check_ok(wire_exists(b->direct, "/p", NULL));
 }
 
-static void held_event_holds_what_is_behind_it(void **state)
+PROXY_TEST(held_event_holds_what_is_behind_it)
 {
     struct bench *b = *state;
     struct creation c;
@@ -219,7 +221,7 @@ static void held_event_holds_what_is_behind_it(void **state)
 
 /* --- partitions ------------------------------------------------------------------------------- */
 
-static void hole_keeps_bytes_until_healed(void **state)
+PROXY_TEST(hole_keeps_bytes_until_healed)
 {
     struct bench *b = *state;
     struct creation c;
@@ -233,7 +235,7 @@ static void hole_keeps_bytes_until_healed(void **state)
     check_ok(end_create(&c));
 }
 
-static void hole_to_the_client_hides_what_was_done(void **state)
+PROXY_TEST(hole_to_the_client_hides_what_was_done)
 {
     struct bench *b = *state;
     struct creation c;
@@ -247,7 +249,7 @@ static void hole_to_the_client_hides_what_was_done(void **state)
     check_ok(end_create(&c));
 }
 
-static void cut_in_a_hole_loses_everything(void **state)
+PROXY_TEST(cut_in_a_hole_loses_everything)
 {
     struct bench *b = *state;
     struct creation c;
@@ -270,7 +272,7 @@ static void *open_in_thread(void *arg)
     return wire_open(&w, zks_host(), proxy_port(p), SESSION_MS) == WIRE_IO ? arg : NULL;
 }
 
-static void connection_begun_in_a_hole_is_closed_by_heal(void **state)
+PROXY_TEST(connection_begun_in_a_hole_is_closed_by_heal)
 {
     struct bench *b = *state;
     int64_t start_ms = net_now_ms();
@@ -287,7 +289,7 @@ static void connection_begun_in_a_hole_is_closed_by_heal(void **state)
     check_ok(wire_ping(b->client)); /* the old connection has lived through it */
 }
 
-static void refused_port_opens_again(void **state)
+PROXY_TEST(refused_port_opens_again)
 {
     struct bench *b = *state;
     struct wire *w = NULL;
@@ -300,7 +302,7 @@ static void refused_port_opens_again(void **state)
     wire_close(w);
 }
 
-static void delay_holds_each_way(void **state)
+PROXY_TEST(delay_holds_each_way)
 {
     struct bench *b = *state;
     int64_t start_ms;
@@ -317,7 +319,7 @@ static void delay_holds_each_way(void **state)
 
 /* --- both sides see the other's end ----------------------------------------------------------- */
 
-static void server_side_end_reaches_the_client(void **state)
+PROXY_TEST(server_side_end_reaches_the_client)
 {
     struct bench *b = *state;
 
@@ -327,7 +329,7 @@ static void server_side_end_reaches_the_client(void **state)
     check_wait(proxy_connections(b->proxy) == 0, WAIT_MS);
 }
 
-static void client_side_end_reaches_the_server(void **state)
+PROXY_TEST(client_side_end_reaches_the_server)
 {
     struct bench *b = *state;
     struct wire *w = NULL;
@@ -340,7 +342,7 @@ static void client_side_end_reaches_the_server(void **state)
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-static void requests_are_counted_by_type(void **state)
+PROXY_TEST(requests_are_counted_by_type)
 {
     struct bench *b = *state;
 
@@ -378,7 +380,7 @@ static size_t shorten_exists(enum proxy_dir dir, int op, unsigned char *frame, s
     return dir == PROXY_TO_CLIENT && op == PROXY_EXISTS ? 16 : size;
 }
 
-static void hook_rewrites_an_answer(void **state)
+PROXY_TEST(hook_rewrites_an_answer)
 {
     struct bench *b = *state;
     int calls = 0;
@@ -391,28 +393,3 @@ static void hook_rewrites_an_answer(void **state)
     proxy_set_hook(b->proxy, NULL, NULL);
     check_ok(wire_exists(b->client, "/p", NULL));
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-const struct CMUnitTest proxy_tests[] = {
-    TEST(dropped_reply_with_cut_leaves_a_ghost),
-    TEST(dropped_reply_with_silence_keeps_the_connection_open),
-    TEST(nothing_follows_a_dropped_reply),
-    TEST(dropped_request_never_reaches_the_server),
-    TEST(disarmed_fault_does_not_strike),
-    TEST(dropped_connect_reply_leaves_a_session),
-    TEST(held_reply_comes_after_release),
-    TEST(held_request_is_carried_out_after_release),
-    TEST(held_event_holds_what_is_behind_it),
-    TEST(hole_keeps_bytes_until_healed),
-    TEST(hole_to_the_client_hides_what_was_done),
-    TEST(cut_in_a_hole_loses_everything),
-    TEST(connection_begun_in_a_hole_is_closed_by_heal),
-    TEST(refused_port_opens_again),
-    TEST(delay_holds_each_way),
-    TEST(server_side_end_reaches_the_client),
-    TEST(client_side_end_reaches_the_server),
-    TEST(requests_are_counted_by_type),
-    TEST(hook_rewrites_an_answer),
-};
-const size_t proxy_test_count = sizeof proxy_tests / sizeof proxy_tests[0];

@@ -80,14 +80,13 @@ static struct wire *connect_to(const struct zks *zks, size_t node)
 
 /* --- serving ---------------------------------------------------------------------------------- */
 
-static void one_server_serves_and_is_gone_after_stop(void **state)
+TEST(one_server_serves_and_is_gone_after_stop)
 {
     struct zks *zks = start(1);
     pid_t pid = zks_pid(zks, 0);
     char dir[256];
     struct wire *w;
 
-    (void)state;
     snprintf(dir, sizeof dir, "%s", zks_dir(zks));
     check_text(zks_connect_string(zks), zks_address(zks, 0));
     check_num(zks_leader(zks), ==, 0);
@@ -99,14 +98,13 @@ static void one_server_serves_and_is_gone_after_stop(void **state)
     check_true(process_gone(pid) && file_gone(dir));
 }
 
-static void ensemble_survives_its_leader(void **state)
+TEST(ensemble_survives_its_leader)
 {
     struct zks *zks = start(3);
     int leader = zks_leader(zks);
     int next;
     struct wire *w;
 
-    (void)state;
     check_num(leader, >=, 0);
     w = connect_to(zks, (size_t)leader);
     check_ok(wire_create(w, "/a", "", WIRE_PERSISTENT, NULL, 0));
@@ -124,11 +122,10 @@ static void ensemble_survives_its_leader(void **state)
     zks_stop(zks);
 }
 
-static void paused_server_is_silent_until_resumed(void **state)
+TEST(paused_server_is_silent_until_resumed)
 {
     int port = zks_port(shared, 0);
 
-    (void)state;
     check_ok(zks_pause_node(shared, 0));
     check_num(flw_mode(zks_host(), port, 300), ==, FLW_NO_ANSWER);
     check_num(zks_leader(shared), ==, -1);
@@ -137,12 +134,11 @@ static void paused_server_is_silent_until_resumed(void **state)
     check_num(flw_mode(zks_host(), port, WAIT_MS), ==, FLW_STANDALONE);
 }
 
-static void restart_keeps_data_and_wipe_forgets_them(void **state)
+TEST(restart_keeps_data_and_wipe_forgets_them)
 {
     struct zks *zks = start(1);
     struct wire *w = connect_to(zks, 0);
 
-    (void)state;
     check_ok(wire_create(w, "/kept", "", WIRE_PERSISTENT, NULL, 0));
     wire_close(w);
     check_ok(zks_restart_node(zks, 0));
@@ -161,13 +157,12 @@ static void restart_keeps_data_and_wipe_forgets_them(void **state)
 
 /* --- starts that do not go well --------------------------------------------------------------- */
 
-static void restart_waits_for_its_port(void **state)
+TEST(restart_waits_for_its_port)
 {
     struct zks *zks = start(1);
     int thief;
     pid_t first;
 
-    (void)state;
     check_ok(zks_stop_node(zks, 0));
     thief = net_listen_on(zks_port(zks, 0));
     check_num(thief, >=, 0);
@@ -196,13 +191,12 @@ static bool is_reserved(int port)
 /* Goal: while a server is down no other test gets its port. Method: the port stays reserved, and what is reserved is not
  * to be had as those have it that look for one, but as servers have it. Seen red: with ports that were only looked for,
  * and with SO_REUSEADDR before the bind. */
-static void ports_of_a_server_that_is_down_are_kept(void **state)
+TEST(ports_of_a_server_that_is_down_are_kept)
 {
     struct zks *zks = start(1);
     int port = 0, reserved, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    (void)state;
     check_ok(zks_kill_node(zks, 0));
     check_true(is_reserved(zks_port(zks, 0)));
     check_ok(zks_start_node(zks, 0));
@@ -238,14 +232,13 @@ static void make_bad_java(const char *home)
     check_ok(chmod(path, 0700));
 }
 
-static void start_tries_again(void **state)
+TEST(start_tries_again)
 {
     struct zks_options options = {.nodes = 1};
     struct zks *zks = NULL;
     char home[256], once[300], err[512] = "";
     int rc;
 
-    (void)state;
     snprintf(home, sizeof home, "%s/java", zks_dir(shared)); /* removed with that server */
     snprintf(once, sizeof once, "%s/once", home);
     make_bad_java(home);
@@ -257,26 +250,24 @@ static void start_tries_again(void **state)
     check_true(!file_gone(once)); /* it did fail once */
 }
 
-static void failed_start_says_why(void **state)
+TEST(failed_start_says_why)
 {
     struct zks_options options = {.jvm_extra = "-XX:NoSuchOption"};
     struct zks *zks = NULL;
     char err[512] = "";
 
-    (void)state;
     check_num(zks_start(&zks, &options, err, sizeof err), ==, ZKS_FAILED);
     check_true(zks == NULL);
     check_true(strstr(err, "NoSuchOption") != NULL);
 }
 
-static void missing_java_names_the_package(void **state)
+TEST(missing_java_names_the_package)
 {
     char *path = strdup(getenv("PATH"));
     struct zks *zks = NULL;
     char err[512] = "";
     int rc;
 
-    (void)state;
     setenv("PATH", "/nonexistent", 1);
     rc = zks_start(&zks, NULL, err, sizeof err);
     setenv("PATH", path, 1);
@@ -379,37 +370,32 @@ static void check_gone_after(int sig, bool paused)
     check_true(bystander_lives);
 }
 
-static void nothing_is_left_after_sigint(void **state)
+TEST(nothing_is_left_after_sigint)
 {
-    (void)state;
     check_gone_after(SIGINT, false);
 }
 
-static void nothing_is_left_after_sigterm(void **state)
+TEST(nothing_is_left_after_sigterm)
 {
-    (void)state;
     check_gone_after(SIGTERM, false);
 }
 
-static void nothing_is_left_after_sigkill(void **state)
+TEST(nothing_is_left_after_sigkill)
 {
-    (void)state;
     check_gone_after(SIGKILL, false);
 }
 
-static void paused_server_goes_too(void **state)
+TEST(paused_server_goes_too)
 {
-    (void)state;
     check_gone_after(SIGKILL, true);
 }
 
-static void servers_go_with_a_killed_keeper(void **state)
+TEST(servers_go_with_a_killed_keeper)
 {
     struct zks *zks = start(1);
     pid_t server = zks_pid(zks, 0);
     char dir[256];
 
-    (void)state;
     snprintf(dir, sizeof dir, "%s", zks_dir(zks));
     kill(parent_of(server), SIGKILL);
     check_wait(process_gone(server), GONE_MS);
@@ -465,23 +451,21 @@ static bool answers(const char *address)
     return colon != NULL && flw_mode(zks_host(), atoi(colon + 1), WAIT_MS) == FLW_STANDALONE;
 }
 
-static void private_passes_the_exit_status_on(void **state)
+TEST(private_passes_the_exit_status_on)
 {
     char line[200];
 
-    (void)state;
     check_num(exit_of(run_private("echo $ZKLOCK_SERVERS; exit 7", line, sizeof line)), ==, 7);
     check_true(strncmp(line, "127.0.0.1:", 10) == 0);
     check_true(!answers(line));
     check_num(exit_of(run_private("echo; kill -9 $$", line, sizeof line)), ==, 128 + 9);
 }
 
-static void private_forwards_sigterm(void **state)
+TEST(private_forwards_sigterm)
 {
     char line[200];
     pid_t pid;
 
-    (void)state;
     pid = run_private("trap 'exit 5' TERM; echo $ZKLOCK_SERVERS; while :; do sleep 0.05; done",
                       line, sizeof line);
     check_true(answers(line));
@@ -490,12 +474,11 @@ static void private_forwards_sigterm(void **state)
     check_true(!answers(line));
 }
 
-static void private_without_command_waits_for_sigint(void **state)
+TEST(private_without_command_waits_for_sigint)
 {
     char line[200];
     pid_t pid;
 
-    (void)state;
     pid = run_private(NULL, line, sizeof line);
     check_true(answers(line));
     kill(pid, SIGINT);
@@ -503,13 +486,12 @@ static void private_without_command_waits_for_sigint(void **state)
     check_true(!answers(line));
 }
 
-static void killed_private_takes_its_command_along(void **state)
+TEST(killed_private_takes_its_command_along)
 {
     char line[200];
     pid_t command;
     pid_t pid;
 
-    (void)state;
     pid = run_private("echo $$ $ZKLOCK_SERVERS; exec sleep 60", line, sizeof line);
     command = atoi(line);
     check_true(command > 0 && !process_gone(command) && answers(strchr(line, ' ') + 1));
@@ -517,25 +499,3 @@ static void killed_private_takes_its_command_along(void **state)
     check_num(exit_of(pid), ==, -SIGKILL);
     check_wait(process_gone(command) && !answers(strchr(line, ' ') + 1), GONE_MS);
 }
-
-const struct CMUnitTest server_tests[] = {
-    cmocka_unit_test(one_server_serves_and_is_gone_after_stop),
-    cmocka_unit_test(ensemble_survives_its_leader),
-    cmocka_unit_test(paused_server_is_silent_until_resumed),
-    cmocka_unit_test(restart_keeps_data_and_wipe_forgets_them),
-    cmocka_unit_test(restart_waits_for_its_port),
-    cmocka_unit_test(ports_of_a_server_that_is_down_are_kept),
-    cmocka_unit_test(start_tries_again),
-    cmocka_unit_test(failed_start_says_why),
-    cmocka_unit_test(missing_java_names_the_package),
-    cmocka_unit_test(nothing_is_left_after_sigint),
-    cmocka_unit_test(nothing_is_left_after_sigterm),
-    cmocka_unit_test(nothing_is_left_after_sigkill),
-    cmocka_unit_test(paused_server_goes_too),
-    cmocka_unit_test(servers_go_with_a_killed_keeper),
-    cmocka_unit_test(private_passes_the_exit_status_on),
-    cmocka_unit_test(private_forwards_sigterm),
-    cmocka_unit_test(private_without_command_waits_for_sigint),
-    cmocka_unit_test(killed_private_takes_its_command_along),
-};
-const size_t server_test_count = sizeof server_tests / sizeof server_tests[0];

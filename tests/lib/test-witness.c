@@ -12,11 +12,10 @@
 
 /* --- the room --------------------------------------------------------------------------------- */
 
-static void one_is_alone(void **state)
+TEST(one_is_alone)
 {
     struct room room = {0};
 
-    (void)state;
     check_num(room_enter(&room, 0), ==, 0);
     check_num(room_enter(&room, 1), ==, room_word_of(0));
     check_num(room_enter(&room, 0), ==, room_word_of(0));
@@ -29,11 +28,10 @@ static void one_is_alone(void **state)
     check_num(room_enter(&room, 1), ==, 0);
 }
 
-static void several_share(void **state)
+TEST(several_share)
 {
     struct room room = {0};
 
-    (void)state;
     check_num(room_share(&room), ==, 0);
     check_num(room_share(&room), ==, 0);
     check_num(room_sharing(&room), ==, 2);
@@ -48,11 +46,10 @@ static void several_share(void **state)
     check_num(room_sharing(&room), ==, 2);
 }
 
-static void tokens_grow(void **state)
+TEST(tokens_grow)
 {
     struct room room = {0};
 
-    (void)state;
     check_num(room_token(&room, true, 0), !=, 0);
     check_num(room_token(&room, true, 5), ==, 0);
     check_num(room_token(&room, false, 7), ==, 0);
@@ -65,13 +62,12 @@ static void tokens_grow(void **state)
 
 /* Goal: of two processes that do not lock at all one is seen by the other. Method: one stays inside until the other,
  * which comes in at some moment, has been turned away. */
-static void processes_see_each_other(void **state)
+TEST(processes_see_each_other)
 {
     struct room *room =
         mmap(NULL, sizeof *room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = -1;
 
-    (void)state;
     check_true(room != MAP_FAILED);
     check_num(room_enter(room, 1), ==, 0);
     pid_t pid = fork();
@@ -103,7 +99,7 @@ static void check_cases(const struct journal_case *cases, size_t n, const char *
 
 /* An entry beside another worker, readers beside a writer, one permit too many, and an exit without
  * an entry. */
-static void the_journal_sees_overlaps(void **state)
+TEST(the_journal_sees_overlaps)
 {
     static const struct journal_case cases[] = {
         {{"+x c1 /w", "-x c1 /w", "+x j1 /w", "-x j1 /w"}, ""},
@@ -120,11 +116,10 @@ static void the_journal_sees_overlaps(void **state)
         {{"+x o1 /w"}, "not a line of the journal: +x o1 /w"},
     };
 
-    (void)state;
     check_cases(cases, sizeof cases / sizeof cases[0], "cjk");
 }
 
-static void the_journal_judges_tokens_and_numbers(void **state)
+TEST(the_journal_judges_tokens_and_numbers)
 {
     static const struct journal_case cases[] = {
         {{"+x o1.1 /w 5 lock-1", "-x o1.1 /w 5 lock-1", "+x n1.1 /w 5 lock-2"},
@@ -144,20 +139,5 @@ static void the_journal_judges_tokens_and_numbers(void **state)
         {{"+p o1.1 /w 5 lease-2147483647"}, ""},
     };
 
-    (void)state;
     check_cases(cases, sizeof cases / sizeof cases[0], "on");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_is_alone),
-        cmocka_unit_test(several_share),
-        cmocka_unit_test(tokens_grow),
-        cmocka_unit_test(processes_see_each_other),
-        cmocka_unit_test(the_journal_sees_overlaps),
-        cmocka_unit_test(the_journal_judges_tokens_and_numbers),
-    };
-
-    return cmocka_run_group_tests_name("witness", tests, NULL, NULL);
 }

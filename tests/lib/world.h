@@ -13,22 +13,22 @@
 
 #include "check.h"
 #include "proxy.h"
+#include "tests.h"
 #include "wire.h"
 #include "zkserver.h"
 
 extern struct zks *server; /* of the running test program */
 
-/* An element of cmocka's list: f(void) in a world of its own. begin may be NULL, end must call world_end. */
-#define WORLD_TEST(f, begin, end)                                                                  \
-    {                                                                                              \
-#f, world_run, begin, end, &(struct world_case)                                            \
-        {                                                                                          \
-            f                                                                                      \
-        }                                                                                          \
-    }
 struct world_case {
     void (*test)(void);
 };
+
+/* The test name(void), in a world of its own. begin may be NULL, end must call world_end. */
+#define WORLD_TEST_IN(name, begin, end)                                                            \
+    static void name(void);                                                                        \
+    static struct world_case name##_case = {name};                                                 \
+    TEST_OF(name, world_run, begin, end, &name##_case)                                             \
+    static void name(void)
 void world_run(void **state);
 int world_end(void **state);
 

@@ -106,16 +106,18 @@ static int simulated_answer(struct fake_handle *h, struct zkl_request request)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
+static int open_real(void **state), close_real(void **state);
+#define REAL_TEST(name) TEST_IN(name, open_real, close_real)
+
 /* Goal: a server that is behind answers a read with what it knows; a read behind a sync is not older
  * than what was written before that.
  * Method: a follower stands still during a write; its client's read, sync and read are in its inbox
  * when it goes on, before it has heard of the write. */
-static void a_read_may_be_old_behind_a_sync_it_is_not(void **state)
+REAL_TEST(a_read_may_be_old_behind_a_sync_it_is_not)
 {
     int old = 0, rounds = 0;
     uint64_t id = 1;
 
-    (void)state;
     do_one((size_t)leader, id, ASK(MAKE, "/lag", .flag = true, .data = "0"));
     for (; rounds < 200 && old == 0; rounds++) {
         char before[16], after[16];
@@ -151,11 +153,10 @@ static void a_read_may_be_old_behind_a_sync_it_is_not(void **state)
 /* Goal: a follower that has lost the others answers reads for a while, but not sync.
  * Method: the others stand still; one client of the follower syncs, another one reads after it, and
  * it alone is answered. */
-static void a_follower_alone_answers_reads(void **state)
+REAL_TEST(a_follower_alone_answers_reads)
 {
     struct wire *w;
 
-    (void)state;
     do_one((size_t)leader, 1, ASK(MAKE, "/alone", .flag = true));
     do_one((size_t)follower, 1, ASK(SYNC, "/alone"));
     check_ok(wire_open(&w, zks_host(), zks_port(server, (size_t)follower), SESSION_MS));
@@ -181,11 +182,10 @@ static void a_follower_alone_answers_reads(void **state)
 /* Goal: a leader that has lost the others, and does not know it yet, answers reads and sync, as if
  * what it knows were new; a write waits.
  * Method: both followers stand still; a write, then many a sync and read of another client. */
-static void a_leader_alone_answers_sync(void **state)
+REAL_TEST(a_leader_alone_answers_sync)
 {
     struct wire *w;
 
-    (void)state;
     do_one((size_t)leader, 1, ASK(MAKE, "/lead", .flag = true));
     check_ok(wire_open(&w, zks_host(), zks_port(server, (size_t)leader), SESSION_MS));
     pause_nodes(follower, other);
@@ -219,12 +219,11 @@ static bool is_gone(struct wire *w, const char *path)
 /* Goal: a new leader gives each session its whole timeout again.
  * Method: a session falls silent and some of its time passes; then the leader is killed, and from
  * there on the session's node stays for a whole timeout. */
-static void an_election_renews_sessions(void **state)
+REAL_TEST(an_election_renews_sessions)
 {
     const char *path = cluster_path("elect");
     struct wire *w, *look = NULL;
 
-    (void)state;
     int64_t opened_ms = net_now_ms();
     check_ok(wire_open(&w, zks_host(), zks_port(server, (size_t)follower), SILENT_MS));
     check_ok(wire_create(w, path, "", WIRE_EPHEMERAL, NULL, 0));
@@ -280,17 +279,8 @@ static int close_real(void **state)
     return cluster_raw_close(state);
 }
 
-#define real_test(f) cmocka_unit_test_setup_teardown(f, open_real, close_real)
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        real_test(a_read_may_be_old_behind_a_sync_it_is_not),
-        real_test(a_follower_alone_answers_reads),
-        real_test(a_leader_alone_answers_sync),
-        real_test(an_election_renews_sessions),
-    };
-
     cluster_server.nodes = NODES;
-    return CLUSTER_MAIN(argc, argv, "model-ensemble", tests);
+    return cluster_main(argc, argv);
 }

@@ -286,14 +286,13 @@ static bool play(uint64_t seed, long steps)
 /* Goal: the simulated ensemble answers like a real server, whatever is asked in whatever order.
  * Method: three clients send random requests, lose their links, requests, answers and sessions; the
  * test compares the reports to each client after each step. */
-static void random_scripts_agree(void **state)
+CLUSTER_TEST(random_scripts_agree)
 {
     const char *given = getenv("ZKL_MODEL_SEED");
     long scripts = given ? 1 : test_length(60, 1);
     uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
     long differ = 0;
 
-    (void)state;
     for (long i = 0; i < scripts; i++)
         differ += !play(seed + (uint64_t)i, 300);
     check_num(differ, ==, 0);
@@ -301,11 +300,9 @@ static void random_scripts_agree(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cluster_test(random_scripts_agree)};
-
     const char *nodes = getenv("ZKL_MODEL_NODES"); /* of the server, one client at each */
 
     cluster_server.container_check_ms = 600000; /* the server collects no container by itself */
     cluster_server.nodes = nodes ? strtoul(nodes, NULL, 10) : 1;
-    return CLUSTER_MAIN(argc, argv, "model-random", tests);
+    return cluster_main(argc, argv);
 }

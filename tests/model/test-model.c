@@ -17,11 +17,13 @@
 
 static struct pair *p;
 
+static int open_pair(void **state), close_pair(void **state);
+#define PAIR_TEST(name) TEST_IN(name, open_pair, close_pair)
+
 /* Goal: names carry the parent's count of creations, in ten digits, and grow with czxid.
  * Method: two sessions create by turns; a third node is made and deleted in between. */
-static void numbers_count_creations(void **state)
+PAIR_TEST(numbers_count_creations)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a"), "make /a ok a z0\n");
@@ -36,9 +38,8 @@ static void numbers_count_creations(void **state)
 
 /* Goal: what can't be made or found says so: no parent, there already, an ephemeral parent.
  * Method: every kind of request, at a path where it fails. */
-static void failures_are_told_apart(void **state)
+PAIR_TEST(failures_are_told_apart)
 {
-    (void)state;
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- nonode\n");
     pair_ask(p, 0, ASK(MAKE, "/a/b"), "make /a/b nonode\n");
     pair_ask(p, 0, ASK(LIST, "/a"), "list /a nonode\n");
@@ -68,9 +69,8 @@ static void failures_are_told_apart(void **state)
 
 /* Goal: versions count writes of data, and guard writes and deletions; a new node starts again.
  * Method: right and wrong versions by turns. */
-static void versions_guard(void **state)
+PAIR_TEST(versions_guard)
 {
-    (void)state;
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true, .data = "3"), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(SET, "/a", .data = "4", .flag = true, .version = 1), "set /a notempty\n");
     pair_ask(p, 0, ASK(SET, "/a", .data = "4", .flag = true), "set /a ok z0 v1\n");
@@ -92,9 +92,8 @@ static void versions_guard(void **state)
  * watch for children that come or go and for the node's own deletion. It fires before the answer to
  * the request that caused it.
  * Method: one session watches and changes a node, another one watches the same node. */
-static void watches_tell_once(void **state)
+PAIR_TEST(watches_tell_once)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -140,9 +139,8 @@ static void watches_tell_once(void **state)
 /* Goal: a removed watch does not fire. One request removes all watches of a path and type. If there
  * is none, the client says so itself.
  * Method: two watches of one type and one of the other on one path. */
-static void watches_are_taken_back(void **state)
+PAIR_TEST(watches_are_taken_back)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -169,9 +167,8 @@ static void watches_are_taken_back(void **state)
  * changed; new data, children: changed. The other watches stay armed.
  * Method: one session watches nodes, and each of them gets one of these changes while that session
  * has no link. */
-static void reconnect_catches_up(void **state)
+PAIR_TEST(reconnect_catches_up)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -213,9 +210,8 @@ static void reconnect_catches_up(void **state)
  * fails, after the event. The server sends a lost event again over the next link, but not one that
  * the client received.
  * Method: the test holds back what the server sends to one client while another one acts. */
-static void an_event_on_its_way(void **state)
+PAIR_TEST(an_event_on_its_way)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 1, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -244,9 +240,8 @@ static void an_event_on_its_way(void **state)
 
 /* Goal: nodes that are made together have consecutive numbers in one parent, and one zxid.
  * Method: three in two parents, then a look at each. */
-static void one_transaction_has_one_zxid(void **state)
+PAIR_TEST(one_transaction_has_one_zxid)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -275,9 +270,8 @@ static void one_transaction_has_one_zxid(void **state)
 /* Goal: one may delete and create, also at one path: the part behind a delete sees it, and who watches what is deleted
  * hears of that. What is made has the transaction's zxid; where one part fails nothing is deleted. Method: each, with the
  * fault at the first and the last part. */
-static void a_transaction_deletes_and_creates(void **state)
+PAIR_TEST(a_transaction_deletes_and_creates)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -306,9 +300,8 @@ static void a_transaction_deletes_and_creates(void **state)
 
 /* Goal: a transaction that fails says which part caused that, leaves nothing and takes no number.
  * Method: each kind with the fault at the first, a middle and the last part. */
-static void a_failed_transaction_leaves_nothing(void **state)
+PAIR_TEST(a_failed_transaction_leaves_nothing)
 {
-    (void)state;
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
     pair_ask(p, 0,
@@ -334,9 +327,8 @@ static void a_failed_transaction_leaves_nothing(void **state)
 /* Goal: a node under a write node is made, with its exact name, only while that one is there; it
  * takes a number that nobody sees.
  * Method: with the node to check and without; with a node of the name. */
-static void creation_under_a_write_node(void **state)
+PAIR_TEST(creation_under_a_write_node)
 {
-    (void)state;
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000000 z1\n");
     pair_ask(p, 0, ASK(CREATE, "/a/r-0000000000", .data = "r", LIST_OF("/a/w-0000000000")),
@@ -357,9 +349,8 @@ static void creation_under_a_write_node(void **state)
 /* Goal: a request whose answer is lost was carried out, one that is lost itself was not; both are
  * answered by LINK, after the news of the broken link; the session goes on.
  * Method: each lost once, for each kind that the library has to clear up after. */
-static void lost_answers(void **state)
+PAIR_TEST(lost_answers)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -394,9 +385,8 @@ static void lost_answers(void **state)
 
 /* Goal: requests that are sent while the link is down end with LINK at the next try that fails.
  * Method: two of them, with the server out of reach. */
-static void requests_without_a_link(void **state)
+PAIR_TEST(requests_without_a_link)
 {
-    (void)state;
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
     pair_cut(p, 0);
@@ -414,9 +404,8 @@ static void requests_without_a_link(void **state)
  * fires their watches. The client hears of the end when it comes back, and can send nothing any
  * more; its own watches do not fire.
  * Method: the test ends a session with nodes while its client is away. */
-static void expiry_takes_the_nodes(void **state)
+PAIR_TEST(expiry_takes_the_nodes)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -445,9 +434,8 @@ static void expiry_takes_the_nodes(void **state)
 /* Goal: the server removes the nodes of a closed session immediately, but not those of one that the
  * client left without a link.
  * Method: another session watches both. */
-static void closing_takes_the_nodes(void **state)
+PAIR_TEST(closing_takes_the_nodes)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
@@ -468,9 +456,8 @@ static void closing_takes_the_nodes(void **state)
 /* Goal: the server removes an empty container that once had children. A create below it then finds no
  * parent. Made again, its numbers begin at 0 while czxids go on. Watches on it report its end.
  * Method: the server collects one. */
-static void containers_vanish(void **state)
+PAIR_TEST(containers_vanish)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/c"), "make /c ok c z0\n");
@@ -486,9 +473,8 @@ static void containers_vanish(void **state)
 
 /* Goal: a renewed root is another node, whose numbers begin at 0, with the same data.
  * Method: one without data, one with, one that is not empty. */
-static void a_renewed_root_counts_from_0(void **state)
+PAIR_TEST(a_renewed_root_counts_from_0)
 {
-    (void)state;
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/plain", .flag = true), "make /plain ok plain z0\n");
@@ -521,9 +507,8 @@ static void a_renewed_root_counts_from_0(void **state)
 /* Goal: at its end the counter sticks: the server gives the last number again and again, to names
  * that do not exist yet.
  * Method: the counter patched to its last but one number, then one creation after another. */
-static void the_counter_sticks_at_its_end(void **state)
+PAIR_TEST(the_counter_sticks_at_its_end)
 {
-    (void)state;
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_set_counter(p, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
@@ -544,12 +529,11 @@ static void the_counter_sticks_at_its_end(void **state)
 /* Goal: a burst of creations may get past the end, to the smallest number and further, and fall back:
  * what the simulation draws at random; none fails while the names differ.
  * Method: 60 creations in one go, the numbers read out of the answers. */
-static void a_burst_gets_past_the_counters_end(void **state)
+PAIR_TEST(a_burst_gets_past_the_counters_end)
 {
     char line[64], prefix[32];
     int last = 0;
 
-    (void)state;
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_set_counter(p, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
@@ -576,9 +560,8 @@ static void a_burst_gets_past_the_counters_end(void **state)
 /* Goal: a server that lost its data refuses each client that has seen newer data than the server has.
  * Such a client hears nothing, not even that its session has ended; others begin anew.
  * Method: the test wipes the data under a client, which tries to come back three times. */
-static void a_wiped_server_tells_nothing(void **state)
+PAIR_TEST(a_wiped_server_tells_nothing)
 {
-    (void)state;
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
     pair_wipe(p);
@@ -623,12 +606,11 @@ static void log_nothing(const char *line)
 
 /* Goal: since 3.9 (ZOOKEEPER-4655) an event has the zxid of the server's state, before 3.9 it has none.
  * Method: the newest zxid that a raw client received, before and after an event. */
-static void a_newer_servers_events_have_a_zxid(void **state)
+CLUSTER_TEST(a_newer_servers_events_have_a_zxid)
 {
     const char *path = cluster_path("event");
     struct wire *w;
 
-    (void)state;
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_open(&w, zks_host(), zks_port(server, 0), SESSION_MS));
     check_ok(wire_watch(w, path));
@@ -646,13 +628,12 @@ static void a_newer_servers_events_have_a_zxid(void **state)
 /* Goal: whatever an event says, libzookeeper keeps no zxid of it, so a client may meet an older state of the server
  * behind it, after a broken link.
  * Method: the zxid that it sends when it comes back after an event, and after an answer. */
-static void an_event_moves_no_zxid(void **state)
+CLUSTER_TEST(an_event_moves_no_zxid)
 {
     static struct teller t;
     const char *path = cluster_path("event");
     struct Stat stat;
 
-    (void)state;
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
     struct proxy *proxy = proxy_before(server, 0);
     proxy_set_hook(proxy, take_zxid, &t);
@@ -704,12 +685,11 @@ static void an_event_moves_no_zxid(void **state)
  * one the last ping, and what the server had noted since the leader asked it last, may be lost with it.
  * Method: a raw client creates an ephemeral node and falls silent; the same with many seeds on the
  * simulated ensemble. The real one's upper bound has room for a busy machine. */
-static void a_silent_session_expires_in_time(void **state)
+CLUSTER_TEST(a_silent_session_expires_in_time)
 {
     const char *path = cluster_path("silent");
     struct wire *w;
 
-    (void)state;
     check_ok(wire_open(&w, zks_host(), zks_port(server, 0), SILENT_MS));
     check_num(wire_session_ms(w), ==, SILENT_MS);
     int64_t sent_ms = net_now_ms();
@@ -758,36 +738,8 @@ static int close_pair(void **state)
     return cluster_raw_close(state);
 }
 
-#define pair_test(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        pair_test(numbers_count_creations),
-        pair_test(failures_are_told_apart),
-        pair_test(versions_guard),
-        pair_test(watches_tell_once),
-        pair_test(watches_are_taken_back),
-        pair_test(reconnect_catches_up),
-        pair_test(an_event_on_its_way),
-        pair_test(one_transaction_has_one_zxid),
-        pair_test(a_transaction_deletes_and_creates),
-        pair_test(a_failed_transaction_leaves_nothing),
-        pair_test(creation_under_a_write_node),
-        pair_test(lost_answers),
-        pair_test(requests_without_a_link),
-        pair_test(expiry_takes_the_nodes),
-        pair_test(closing_takes_the_nodes),
-        pair_test(containers_vanish),
-        pair_test(a_renewed_root_counts_from_0),
-        pair_test(the_counter_sticks_at_its_end),
-        pair_test(a_burst_gets_past_the_counters_end),
-        pair_test(a_wiped_server_tells_nothing),
-        cluster_test(a_newer_servers_events_have_a_zxid),
-        cluster_test(an_event_moves_no_zxid),
-        cluster_test(a_silent_session_expires_in_time),
-    };
-
     cluster_server.no_digest = true; /* for the counters */
-    return CLUSTER_MAIN(argc, argv, "model", tests);
+    return cluster_main(argc, argv);
 }

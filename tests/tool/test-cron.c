@@ -107,12 +107,11 @@ static uint64_t seed(void)
 /* Goal: two machines' jobs never overlap, while zklock, guards and commands are killed or stopped: 500
  * runs, 20 in the short form. Method: each run asks the kernel for a lock of its own, which must always be
  * free. Modes: F66. */
-static void jobs_never_overlap(void **state)
+TOOL_TEST(jobs_never_overlap)
 {
     struct scene s = {.worked = worked_new(), .chance = seed()};
     long runs = test_length(500, 20);
 
-    (void)state;
     set_session("1");
     while (atomic_load(&s.worked.shared->begun) < runs || anything_runs(&s)) {
         for (int i = 0; i < MACHINES; i++)
@@ -122,13 +121,4 @@ static void jobs_never_overlap(void **state)
     print_message("%d runs, %d strikes, %d overlaps\n", atomic_load(&s.worked.shared->begun),
                   s.strikes, atomic_load(&s.worked.shared->overlaps));
     worked_free(&s.worked);
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(jobs_never_overlap),
-};
-
-int main(int argc, char **argv)
-{
-    return TOOL_MAIN(argc, argv, "cron", tests);
 }

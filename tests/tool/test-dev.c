@@ -69,9 +69,8 @@ static void is_all_gone(void)
 }
 
 /* Goal: zklock-dev prints the addresses of as many servers as --nodes says, and a lock on them works. */
-static void the_ensemble_serves(void **state)
+TOOL_TEST(the_ensemble_serves)
 {
-    (void)state;
     struct tool tool = dev("3");
     int colons = 0;
     for (const char *c = getenv("ZKLOCK_SERVERS"); *c; c++)
@@ -85,9 +84,8 @@ static void the_ensemble_serves(void **state)
 }
 
 /* Goal: nothing stays behind, be it interrupted or killed. */
-static void nothing_stays_behind(void **state)
+TOOL_TEST(nothing_stays_behind)
 {
-    (void)state;
     struct tool tool = dev("1");
     tool_check(0, "/dev  free", "status", "/dev");
     kill(tool.pid, SIGINT);
@@ -132,11 +130,10 @@ static void ends_with_failure(struct tool *tool)
 
 /* Goal: zklock-dev reports each server that dies. It ends with a failure when the servers that are left
  * can't serve, and not before. */
-static void dead_servers_are_told_of(void **state)
+TOOL_TEST(dead_servers_are_told_of)
 {
     pid_t servers[ZKS_NODES_MAX], keeper = 0;
 
-    (void)state;
     struct tool tool = dev("1");
     check_num(servers_of(&tool, servers, ZKS_NODES_MAX), ==, 1);
     check_ok(kill(servers[0], SIGKILL));
@@ -159,12 +156,11 @@ static void dead_servers_are_told_of(void **state)
 /* Goal: with --commands a server stops and starts again, at the port and with the data that it had; each command is
  * answered, also one that can't be carried out; the end of the input ends it. Seen red: without the wait for a server that
  * was started, the next command is refused by the one before. */
-static void servers_stop_and_start(void **state)
+TOOL_TEST(servers_stop_and_start)
 {
     char port[16], address[32];
     int number, input[2], before = dup(STDIN_FILENO);
 
-    (void)state;
     check_ok(net_free_ports(&number, 1));
     snprintf(port, sizeof port, "%d", number);
     snprintf(address, sizeof address, "127.0.0.1:%d", number);
@@ -199,12 +195,11 @@ static void servers_stop_and_start(void **state)
 
 /* Goal: with --commands and nobody who reads the answers, a signal still ends it. Method: more wrong commands than a pipe
  * has room for answers. Seen red: it could be killed only. */
-static void unread_answers_keep_nothing_alive(void **state)
+TOOL_TEST(unread_answers_keep_nothing_alive)
 {
     int input[2], output[2], status = -1;
     char first;
 
-    (void)state;
     check_ok(pipe2(input, O_CLOEXEC));
     check_ok(pipe2(output, O_CLOEXEC));
     fflush(NULL);
@@ -244,9 +239,8 @@ static void check_dev(struct tool tool, int status, const char *words)
         fail_msg("without \"%s\": %s", words, tool_text(&tool));
 }
 
-static void wrong_calls_are_told(void **state)
+TOOL_TEST(wrong_calls_are_told)
 {
-    (void)state;
     check_dev(run_dev("--nodes", "6"), 64,
               "zklock-dev: --nodes must be a whole number from 1 to 5, not \"6\"\n");
     check_dev(run_dev("--port", "65532"), 64,
@@ -260,24 +254,8 @@ static void wrong_calls_are_told(void **state)
 }
 
 /* Goal: a caller of the old name gets an error that says the new one. */
-static void the_old_name_is_told(void **state)
+TOOL_TEST(the_old_name_is_told)
 {
-    (void)state;
     tool_check(64, "zklock: zklock dev is a separate program: run zklock-dev\n", "dev");
     tool_check(64, "run zklock-dev\n", "dev", "--nodes", "1");
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ensemble_serves),
-        cmocka_unit_test(nothing_stays_behind),
-        cmocka_unit_test(dead_servers_are_told_of),
-        cmocka_unit_test(wrong_calls_are_told),
-        cmocka_unit_test(the_old_name_is_told),
-        cmocka_unit_test(servers_stop_and_start),
-        cmocka_unit_test(unread_answers_keep_nothing_alive),
-    };
-
-    return TOOL_MAIN(argc, argv, "tool dev", tests);
 }

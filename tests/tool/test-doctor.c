@@ -17,9 +17,8 @@
 
 /* Goal: the doctor finds no problem in a sound lock. It still says how each other library treats that
  * lock. */
-static void a_sound_lock_has_no_problem(void **state)
+TOOL_TEST(a_sound_lock_has_no_problem)
 {
-    (void)state;
     contender("/sound/mutex", LOCKED, owner_text(1));
     contender("/sound/mutex", LOCKED, owner_text(2));
     tool_check(0, "1 lock, 0 problems\n", "doctor", "/sound/mutex");
@@ -34,9 +33,8 @@ static void a_sound_lock_has_no_problem(void **state)
     tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
 }
 
-static void foreign_children_are_found(void **state)
+TOOL_TEST(foreign_children_are_found)
 {
-    (void)state;
     contender("/foreign", LOCKED, owner_text(1));
     check_ok(wire_create(raw, "/foreign/0", "", WIRE_EPHEMERAL, NULL, 0));
     tool_check(1, "problem: 0 is not a contender", "doctor", "/foreign");
@@ -47,7 +45,7 @@ static void foreign_children_are_found(void **state)
 /* Goal: a child that Curator waits for is told from one that it does not wait for, by the names that its own
  * sorting puts first, and from one that counts as a permit; without contenders too, as nobody who gives up on
  * the lock leaves one. */
-static void children_that_stop_curator_are_told(void **state)
+TOOL_TEST(children_that_stop_curator_are_told)
 {
     static const struct {
         const char *name, *words;
@@ -61,7 +59,6 @@ static void children_that_stop_curator_are_told(void **state)
     };
     char child[64], words[128];
 
-    (void)state;
     check_ok(wire_create(raw, "/stop", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/stop/0-old", "", WIRE_PERSISTENT, NULL, 0));
     tool_check(0, "  0-old is no contender: if Curator locks /stop itself, it waits for that child",
@@ -91,12 +88,11 @@ static void children_that_stop_curator_are_told(void **state)
 }
 
 /* Goal: a semaphore that shares its path with a mutex, or with readers, is named as the mistake. */
-static void a_semaphore_at_a_mutex_is_found(void **state)
+TOOL_TEST(a_semaphore_at_a_mutex_is_found)
 {
     static const char *const markers[] = {LOCKED, "__READ__", "__WRIT__"};
     char path[32], leases[48];
 
-    (void)state;
     for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++) {
         snprintf(path, sizeof path, "/both-%zu", i);
         snprintf(leases, sizeof leases, "%s/leases", path);
@@ -110,12 +106,11 @@ static void a_semaphore_at_a_mutex_is_found(void **state)
 
 /* Goal: a node that stays is found. One whose data names a process that this machine does not have is no
  * problem: it may be a process of a container that has this machine's name. */
-static void nodes_that_nobody_removes_are_found(void **state)
+TOOL_TEST(nodes_that_nobody_removes_are_found)
 {
     static const char stays[] = "/stays/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
     char host[64] = "", elsewhere[128];
 
-    (void)state;
     check_ok(wire_create(raw, "/stays", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, stays, owner_text(1), WIRE_PERSISTENT, NULL, 0));
     tool_check(1, "is not ephemeral and stays until it is deleted: zklock break /stays/_c_",
@@ -130,9 +125,8 @@ static void nodes_that_nobody_removes_are_found(void **state)
 }
 
 /* Goal: kinds of locks on one path that do not wait for each other. */
-static void mixed_kinds_are_found(void **state)
+TOOL_TEST(mixed_kinds_are_found)
 {
-    (void)state;
     contender("/mixed/kazoo", LOCKED, owner_text(1));
     check_ok(wire_create(raw, "/mixed/kazoo/0123456789abcdef0123456789abcdef__lock__", "",
                          WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
@@ -145,13 +139,12 @@ static void mixed_kinds_are_found(void **state)
 }
 
 /* Goal: an ACL of thousands of entries is read to its end, where the one stands that counts. */
-static void long_acls_are_read_to_their_end(void **state)
+TOOL_TEST(long_acls_are_read_to_their_end)
 {
     enum { ENTRIES = 3000 };
     static struct wire_acl acl[ENTRIES + 1];
     static char names[ENTRIES][16];
 
-    (void)state;
     for (int i = 0; i < ENTRIES; i++) {
         snprintf(names[i], sizeof names[i], "user%d:x", i);
         acl[i] = (struct wire_acl){1, "digest", names[i]};
@@ -161,13 +154,12 @@ static void long_acls_are_read_to_their_end(void **state)
     tool_check(0, "0 problems", "doctor", "/long");
 }
 
-static void wrong_acls_are_found(void **state)
+TOOL_TEST(wrong_acls_are_found)
 {
     static const struct wire_acl no_delete = {1 | 4, "world", "anyone"}; /* READ, CREATE */
     static const struct wire_acl no_read = {2, "world", "anyone"};
     static const char node[] = "/acl/node/_c_01234567-89ab-4def-8123-456789abcdef-lock-";
 
-    (void)state;
     check_ok(wire_create(raw, "/acl", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, "/acl/root", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
     tool_check(1, "problem: no client has all of READ, CREATE and DELETE on /acl/root", "doctor",
@@ -192,11 +184,10 @@ static void wrong_acls_are_found(void **state)
 
 /* Goal: threads that wait for each other are found over several locks, and each once; a long queue, or one
  * thread that holds one lock and waits for another, is no circle. */
-static void circles_of_waits_are_found(void **state)
+TOOL_TEST(circles_of_waits_are_found)
 {
     const char *a = owner_text(1), *b = owner_text(2), *c = owner_text(3);
 
-    (void)state;
     contender("/circle/x", LOCKED, a);
     contender("/circle/y", LOCKED, b);
     contender("/circle/z", LOCKED, c);
@@ -225,12 +216,11 @@ static void contender_of(struct wire *session, const char *root, const char *own
 /* Goal: sessions are told from each other even if their data is the same, as that of two containers of one
  * name, or of a thread and its former session. Who waits behind such a one is in no circle; a circle of two
  * of them is one. */
-static void one_text_of_two_sessions_is_two(void **state)
+TOOL_TEST(one_text_of_two_sessions_is_two)
 {
     static const char text[] = "box 1 1";
     struct wire *other = NULL;
 
-    (void)state;
     check_ok(wire_open(&other, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     contender("/twins/x", LOCKED, text);
     contender_of(other, "/twins/x", text);
@@ -271,9 +261,8 @@ static void end_nested(struct tool *tool)
 
 /* Goal: zklock run in the command of another zklock run waits on behalf of that one: a circle of two such
  * pairs is found, and one that waits for the lock that it runs under. */
-static void nested_runs_are_one(void **state)
+TOOL_TEST(nested_runs_are_one)
 {
-    (void)state;
     struct tool first = nested("/nested/a", "/nested/b");
     struct tool second = nested("/nested/b", "/nested/a");
     check_wait(cluster_children("/nested/a") == 1 && cluster_children("/nested/b") == 1, WAIT_MS);
@@ -297,11 +286,10 @@ static void nested_runs_are_one(void **state)
 }
 
 /* Goal: a writer waits for all who read, not only for the last of them. */
-static void a_writer_waits_for_all_readers(void **state)
+TOOL_TEST(a_writer_waits_for_all_readers)
 {
     const char *a = owner_text(1), *b = owner_text(2);
 
-    (void)state;
     contender("/readers/rw", "__READ__", a);
     contender("/readers/rw", "__READ__", owner_text(3));
     contender("/readers/rw", "__WRIT__", b);
@@ -324,11 +312,10 @@ static void contender_named(const char *root, const char *name, const char *owne
 
 /* Goal: of a node that may stay when its thread leaves, nobody knows who has it, so no circle leads over it. While it
  * waits it is its thread's. Method: the UUID in its name, of either style, is one of version 8. */
-static void nodes_that_may_stay_are_in_no_circle(void **state)
+TOOL_TEST(nodes_that_may_stay_are_in_no_circle)
 {
     const char *a = owner_text(1), *b = owner_text(2);
 
-    (void)state;
     contender("/stay/x", LOCKED, b);
     contender("/stay/x", LOCKED, a);
     contender_named("/stay/rw", "_c_01234567-89ab-8def-8123-456789abcdef-__READ__", a);
@@ -371,7 +358,7 @@ static size_t hold_second_list(enum proxy_dir dir, int op, unsigned char *frame,
 
 /* Goal: threads that were seen to wait at two locks, but one after the other, are in no circle. Method: the
  * queues change between the looks at the two. */
-static void waits_at_different_times_are_no_circle(void **state)
+TOOL_TEST(waits_at_different_times_are_no_circle)
 {
     struct late late = {0};
     const char *a = owner_text(1), *b = owner_text(2);
@@ -380,7 +367,6 @@ static void waits_at_different_times_are_no_circle(void **state)
                            contender("/late/b", LOCKED, a), contender("/late/b", LOCKED, b)};
     char second[] = "/late/?";
 
-    (void)state;
     proxy_set_hook(proxy, hold_second_list, &late);
     struct tool tool = tool_run("doctor", "--servers", proxy_address(proxy), "/late");
     check_wait(late.second != 0, WAIT_MS);
@@ -399,12 +385,11 @@ static void waits_at_different_times_are_no_circle(void **state)
 
 /* Goal: a link that breaks amid the questions costs nothing, as the one that was lost is asked again; and a server that
  * says no more ends the command once, and not once for each question that is left. */
-static void lost_answers_are_asked_for_once_more(void **state)
+TOOL_TEST(lost_answers_are_asked_for_once_more)
 {
     enum { LOCKS = 12 };
     char path[32];
 
-    (void)state;
     for (int i = 0; i < LOCKS; i++) {
         snprintf(path, sizeof path, "/silent/%d", i);
         contender(path, LOCKED, owner_text(1));
@@ -464,13 +449,12 @@ static size_t own_below(struct wire *session, const char *root, size_t bytes, si
 
 /* Goal: a session that owns so much that its end comes near to what servers can read is named, with what it owns at all
  * paths together, and from a chroot as well; with a node less it is not. */
-static void a_session_that_owns_much_is_named(void **state)
+TOOL_TEST(a_session_that_owns_much_is_named)
 {
     char root[500], words[256], below[128];
     struct wire *session = NULL;
     size_t owned = 0, count = 0;
 
-    (void)state;
     check_ok(wire_open(&session, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     check_ok(wire_create(raw, "/owned", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 1; i <= 2; i++) {
@@ -517,9 +501,8 @@ static void set_counters(void)
 
 /* Goal: the doctor reports sequence numbers that are used up, or will be soon, even while nobody
  * queues. */
-static void numbers_that_run_out_are_found(void **state)
+TOOL_TEST(numbers_that_run_out_are_found)
 {
-    (void)state;
     check_ok(wire_create(raw, "/numbers", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/numbers/used-up", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/numbers/soon", "", WIRE_PERSISTENT, NULL, 0));
@@ -534,26 +517,6 @@ static void numbers_that_run_out_are_found(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_lock_has_no_problem),
-        cmocka_unit_test(foreign_children_are_found),
-        cmocka_unit_test(children_that_stop_curator_are_told),
-        cmocka_unit_test(a_semaphore_at_a_mutex_is_found),
-        cmocka_unit_test(nodes_that_nobody_removes_are_found),
-        cmocka_unit_test(mixed_kinds_are_found),
-        cmocka_unit_test(wrong_acls_are_found),
-        cmocka_unit_test(circles_of_waits_are_found),
-        cmocka_unit_test(one_text_of_two_sessions_is_two),
-        cmocka_unit_test(nested_runs_are_one),
-        cmocka_unit_test(a_writer_waits_for_all_readers),
-        cmocka_unit_test(nodes_that_may_stay_are_in_no_circle),
-        cmocka_unit_test(waits_at_different_times_are_no_circle),
-        cmocka_unit_test(lost_answers_are_asked_for_once_more),
-        cmocka_unit_test(long_acls_are_read_to_their_end),
-        cmocka_unit_test(a_session_that_owns_much_is_named),
-        cmocka_unit_test(numbers_that_run_out_are_found),
-    };
-
     cluster_server.no_digest = true; /* for snap_set_counter */
-    return TOOL_MAIN(argc, argv, "tool doctor", tests);
+    return cluster_main(argc, argv);
 }

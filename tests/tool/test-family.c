@@ -42,7 +42,7 @@ static void skip_without_numbers(void)
 }
 
 /* Goal: where /proc shows nothing, nothing begins: the guard could not find what it has to end. */
-static void without_proc_nothing_begins(void **state)
+TOOL_TEST(without_proc_nothing_begins)
 {
     static const char line[] =
         "mount -t tmpfs none /proc && exec \"$0\" run /noproc -- touch \"$1\"";
@@ -50,7 +50,6 @@ static void without_proc_nothing_begins(void **state)
         "/usr/bin/unshare", "-rm", "mount", "-t", "tmpfs", "none", "/proc", NULL};
     char made[300];
 
-    (void)state;
     struct tool tool = tool_start(can);
     int status = tool_wait(&tool);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -68,12 +67,11 @@ static void without_proc_nothing_begins(void **state)
 
 /* Goal: a process that has got the number of a descendant after the guard looked is not signalled. Method: the
  * guard is held between the two; the descendant is killed, and a child of the test gets its number. */
-static void a_number_given_anew_is_not_signalled(void **state)
+TOOL_TEST(a_number_given_anew_is_not_signalled)
 {
     struct worked worked = worked_new();
     char name[300];
 
-    (void)state;
     skip_without_numbers();
     tool_default_signals();
     snprintf(name, sizeof name, "%s/moment", zks_dir(server));
@@ -102,14 +100,4 @@ static void a_number_given_anew_is_not_signalled(void **state)
     check_true(alive);
     munmap(moment, sizeof *moment);
     worked_free(&worked);
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_proc_nothing_begins),
-    cmocka_unit_test(a_number_given_anew_is_not_signalled),
-};
-
-int main(int argc, char **argv)
-{
-    return TOOL_MAIN(argc, argv, "family", tests);
 }

@@ -146,30 +146,27 @@ static void cut_off(const char *how)
 
 /* Goal: a command that hears no SIGTERM is dead before the window ends, whatever happened to zklock: 50 of
  * 50 times, 6 in the short form. Modes: F66. */
-static void the_command_is_dead_before_the_window_ends(void **state)
+TOOL_TEST(the_command_is_dead_before_the_window_ends)
 {
     static void (*const losses[])(const char *) = {stopped, killed, cut_off};
     long rounds = test_length(50, 6);
 
-    (void)state;
     for (long i = 0; i < rounds; i++)
         losses[i % 3]("stubborn");
 }
 
 /* Goal: a descendant that has left the group and the session is found. */
-static void descendants_that_left_the_group_are_found(void **state)
+TOOL_TEST(descendants_that_left_the_group_are_found)
 {
-    (void)state;
     stopped("hide");
     killed("hide");
 }
 
 /* Goal: one that hears SIGTERM gets the time to clean up. */
-static void the_command_gets_sigterm_first(void **state)
+TOOL_TEST(the_command_gets_sigterm_first)
 {
     struct scene s;
 
-    (void)state;
     begin(&s, SESSION, "count");
     check_ok(kill(s.tool.pid, SIGKILL));
     check_dead_in_time(&s);
@@ -179,11 +176,10 @@ static void the_command_gets_sigterm_first(void **state)
 }
 
 /* Goal: zklock that is killed while it waits leaves no process behind, and nothing was run. */
-static void killed_while_waiting(void **state)
+TOOL_TEST(killed_while_waiting)
 {
     struct scene s;
 
-    (void)state;
     begin(&s, "10", "stubborn");
     struct tool tool = tool_run("run", s.path, "--", WORK, s.worked.name, "1");
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
@@ -196,12 +192,11 @@ static void killed_while_waiting(void **state)
 }
 
 /* Goal: without its guard the command does not go on either. */
-static void the_guard_is_killed(void **state)
+TOOL_TEST(the_guard_is_killed)
 {
     struct scene s;
     pid_t guard;
 
-    (void)state;
     begin(&s, SESSION, "hide");
     guard = tool_guard(&s.tool);
     check_ok(kill(guard, SIGKILL));
@@ -213,11 +208,10 @@ static void the_guard_is_killed(void **state)
 
 /* Goal: a zklock whose guard was killed while it waited says so with the grant, and does not keep the
  * lock from others. */
-static void the_guard_is_killed_while_zklock_waits(void **state)
+TOOL_TEST(the_guard_is_killed_while_zklock_waits)
 {
     struct scene s;
 
-    (void)state;
     begin(&s, "10", "stubborn");
     struct tool tool = tool_run("run", s.path, "--", WORK, s.worked.name, "1");
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
@@ -247,14 +241,13 @@ static void fill(int pipe)
 /* Goal: a standard error that takes nothing more does not end the command of a proved lock. Method: zklock
  * has a request to release to report, and nobody reads it. The command ignores SIGTERM, and has to live on for
  * more than a window, which is long here, so that a busy machine does not end it. */
-static void an_unread_report_ends_no_command(void **state)
+TOOL_TEST(an_unread_report_ends_no_command)
 {
     struct worked worked = worked_new();
     const char *path = cluster_path("unread");
     struct tool tool = {.output = -1};
     int ends[2];
 
-    (void)state;
     set_session("4");
     check_ok(pipe2(ends, O_CLOEXEC));
     tool.pid = fork();
@@ -373,27 +366,24 @@ static void held_up(bool stop)
 
 /* Goal: nothing is begun without a window: not by a zklock that was stopped between its grant and the
  * command's start. */
-static void stopped_before_the_command(void **state)
+TOOL_TEST(stopped_before_the_command)
 {
-    (void)state;
     held_up(true);
 }
 
 /* Goal: likewise cut off. */
-static void cut_off_before_the_command(void **state)
+TOOL_TEST(cut_off_before_the_command)
 {
-    (void)state;
     held_up(false);
 }
 
 /* Goal: a standard error that nobody reads does not keep the command from its start, nor the lock from others. Seen
  * red: for ever. */
-static void an_unread_word_is_left_out(void **state)
+TOOL_TEST(an_unread_word_is_left_out)
 {
     struct scene s = {.worked = worked_new(), .path = cluster_path("loss")};
     int unread;
 
-    (void)state;
     s.proxy = proxy_before(server, 0);
     set_session(SESSION);
     s.client = cluster_client();
@@ -422,13 +412,12 @@ static bool is_polling(pid_t pid)
 
 /* Goal: nor does a signal that comes while zklock waits for that reader. Method: the run is too early, which zklock would
  * say, with the lock; it ends by the signal. Seen red: for ever. */
-static void a_signal_makes_no_room(void **state)
+TOOL_TEST(a_signal_makes_no_room)
 {
     const char *path = cluster_path("loss");
     struct tool tool = {.output = -1};
     int ends[2];
 
-    (void)state;
     set_session(SESSION);
     tool_check(0, "", "run", "--not-within", "3600", path, "--", "true");
     check_ok(pipe2(ends, O_CLOEXEC));
@@ -472,12 +461,11 @@ static size_t note_session(enum proxy_dir dir, int op, unsigned char *frame, siz
 }
 
 /* Goal: a session that ends while the link is good ends the command too, and immediately. */
-static void the_session_is_ended(void **state)
+TOOL_TEST(the_session_is_ended)
 {
     struct session session = {0};
     struct scene s;
 
-    (void)state;
     begin(&s, SESSION, "count");
     proxy_set_hook(s.proxy, note_session, &session);
     proxy_cut(s.proxy); /* zklock reconnects with its session, and the hook notes it */
@@ -492,12 +480,11 @@ static void the_session_is_ended(void **state)
 
 /* Goal: a node that another client deletes ends the command too. zklock soon kills a command that ignores
  * SIGTERM. */
-static void the_node_is_deleted(void **state)
+TOOL_TEST(the_node_is_deleted)
 {
     struct scene s;
     char node[300];
 
-    (void)state;
     begin(&s, "10", "stubborn");
     cluster_child(s.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
@@ -509,11 +496,10 @@ static void the_node_is_deleted(void **state)
 }
 
 /* Goal: a link that comes back in time is no loss. */
-static void a_short_cut_is_no_loss(void **state)
+TOOL_TEST(a_short_cut_is_no_loss)
 {
     struct scene s;
 
-    (void)state;
     begin(&s, "6", "count");
     proxy_hole(s.proxy, PROXY_BOTH);
     check_wait(net_boot_ns() - s.struck_ns > 1500 * 1000000LL, WAIT_MS);
@@ -526,23 +512,6 @@ static void a_short_cut_is_no_loss(void **state)
     end(&s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_command_is_dead_before_the_window_ends),
-    cmocka_unit_test(descendants_that_left_the_group_are_found),
-    cmocka_unit_test(the_command_gets_sigterm_first),
-    cmocka_unit_test(killed_while_waiting),
-    cmocka_unit_test(the_guard_is_killed),
-    cmocka_unit_test(the_guard_is_killed_while_zklock_waits),
-    cmocka_unit_test(an_unread_report_ends_no_command),
-    cmocka_unit_test(stopped_before_the_command),
-    cmocka_unit_test(cut_off_before_the_command),
-    cmocka_unit_test(an_unread_word_is_left_out),
-    cmocka_unit_test(a_signal_makes_no_room),
-    cmocka_unit_test(the_session_is_ended),
-    cmocka_unit_test(the_node_is_deleted),
-    cmocka_unit_test(a_short_cut_is_no_loss),
-};
-
 int main(int argc, char **argv)
 {
     /* A zklock that loses its link as it ends leaks a session event: libzookeeper may queue one
@@ -550,5 +519,5 @@ int main(int argc, char **argv)
      * do_completion and destroy of 3.8 and 3.9). It has no names for a suppression. The other
      * programs look for leaks of zklock. */
     setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
-    return TOOL_MAIN(argc, argv, "loss", tests);
+    return cluster_main(argc, argv);
 }

@@ -105,12 +105,11 @@ static void check_record(const struct scene *s, const char *words)
 /* Goal: one line of cron on two machines whose clocks are 5 s apart runs a job of a tenth of a second once a night, for
  * 200 nights, or 20 in the short form. Method: the test sets the servers' clock forward from night to night. In each
  * third night the second zklock comes early enough to wait for the first. */
-static void two_machines_run_it_once_a_night(void **state)
+TOOL_TEST(two_machines_run_it_once_a_night)
 {
     struct scene s;
     long nights = test_length(200, 20);
 
-    (void)state;
     begin(&s);
     for (int night = 0; night < nights; night++) {
         int64_t half_past_two = s.began_ms + night * 24 * HOUR;
@@ -137,11 +136,10 @@ static void two_machines_run_it_once_a_night(void **state)
 
 /* Goal: a machine that tries every minute does not put the next run off: the first try after the distance runs the job.
  * The distance is half a minute less than ten minutes, because a run takes some time itself. */
-static void tried_every_minute_it_does_not_starve(void **state)
+TOOL_TEST(tried_every_minute_it_does_not_starve)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     for (int minute = 0; minute <= 35; minute++) {
         set_clock(server, 0, s.began_ms + minute * MINUTE);
@@ -152,11 +150,10 @@ static void tried_every_minute_it_does_not_starve(void **state)
 
 /* Goal: a clock that was set back by less than the distance counts as late. If it was set back by more, the job runs,
  * and zklock says so. */
-static void a_clock_that_goes_back_is_told(void **state)
+TOOL_TEST(a_clock_that_goes_back_is_told)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     run_and_check(&s, 1, "--not-within", "7200");
     set_clock(server, 0, s.began_ms - HOUR);
@@ -170,12 +167,11 @@ static void a_clock_that_goes_back_is_told(void **state)
 }
 
 /* Goal: too early is a success that says nothing, or what is wanted; and changes nothing. */
-static void too_early_changes_nothing(void **state)
+TOOL_TEST(too_early_changes_nothing)
 {
     char before[1024], after[1024];
     struct scene s;
 
-    (void)state;
     begin(&s);
     run_and_check(&s, 1, "--not-within", "60");
     struct wire_stat was = record_of(&s, before, sizeof before);
@@ -195,7 +191,7 @@ static void too_early_changes_nothing(void **state)
 
 /* Goal: a leader whose clock is an hour behind or ahead. Method: three servers; the followers' clocks are set,
  * then the leader dies, and the next run is by the next one's clock. */
-static void a_leader_with_another_clock(void **state)
+TOOL_TEST(a_leader_with_another_clock)
 {
     struct zks_options options = {.nodes = 3};
     struct zks *zks;
@@ -209,7 +205,6 @@ static void a_leader_with_another_clock(void **state)
                  {HOUR, "7200", 1},  {2 * HOUR + MINUTE, "7200", 2},
                  {HOUR, "7200", 2},  {0, "1800", 3}};
 
-    (void)state;
     begin(&s);
     give_clocks();
     if (zks_start(&zks, &options, err, sizeof err) != 0)
@@ -236,11 +231,10 @@ static void a_leader_with_another_clock(void **state)
 }
 
 /* Goal: what counts is when the last run began, not when it ended. */
-static void the_beginning_counts(void **state)
+TOOL_TEST(the_beginning_counts)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     struct tool tool =
         tool_run("run", "--not-within", "3600", s.path, "--", WORK, s.worked.name, "0");
@@ -258,7 +252,7 @@ static void the_beginning_counts(void **state)
 /* --- ends -------------------------------------------------------------------------------------- */
 
 /* Goal: each end is recorded before the lock is free; with --retry-failed a bad one does not count. */
-static void a_bad_end_does_not_count(void **state)
+TOOL_TEST(a_bad_end_does_not_count)
 {
     static const struct {
         const char *command, *record;
@@ -268,7 +262,6 @@ static void a_bad_end_does_not_count(void **state)
     struct scene s;
     char text[1024];
 
-    (void)state;
     begin(&s);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tool tool =
@@ -295,11 +288,10 @@ static void bury(const struct scene *s)
 
 /* Goal: while the command runs the record has its beginning and no end; when its zklock is killed, it keeps
  * none: the run counts, but not with --retry-failed. */
-static void a_killed_holder_has_no_end(void **state)
+TOOL_TEST(a_killed_holder_has_no_end)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     struct tool tool =
         tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0");
@@ -320,12 +312,11 @@ static void a_killed_holder_has_no_end(void **state)
 }
 
 /* Goal: zklock records the loss of the lock too; then only the record's version protects that write. */
-static void a_lost_lock_is_an_end(void **state)
+TOOL_TEST(a_lost_lock_is_an_end)
 {
     struct scene s;
     char node[300];
 
-    (void)state;
     begin(&s);
     struct tool tool =
         tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0");
@@ -339,13 +330,12 @@ static void a_lost_lock_is_an_end(void **state)
 
 /* Goal: forget removes a record while its command runs, and another run makes it anew. The first run does not write its
  * end into the new record. Versions count from 0 again, so they cannot distinguish the two. */
-static void forgotten_while_it_runs(void **state)
+TOOL_TEST(forgotten_while_it_runs)
 {
     struct worked other = worked_new();
     struct scene s;
     char node[300], text[1024], pid[32];
 
-    (void)state;
     begin(&s);
     struct tool first =
         tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0", "stubborn");
@@ -479,11 +469,10 @@ static void struck_end(struct struck *k)
 }
 
 /* Goal: a holder that dies before its beginning is recorded has not run: the next one does. */
-static void killed_before_it_was_recorded(void **state)
+TOOL_TEST(killed_before_it_was_recorded)
 {
     struct struck k;
 
-    (void)state;
     strike(&k, BEGINNING, STRIKE_REQUEST);
     check_num(cluster_children(k.scene.path), ==, 1);
     check_num(wire_exists(raw, k.scene.record, NULL), ==, WIRE_NONODE);
@@ -495,11 +484,10 @@ static void killed_before_it_was_recorded(void **state)
 
 /* Goal: nothing is started before the record was answered; and a holder that dies then counts as run, as nobody
  * can know better, but not with --retry-failed. */
-static void killed_when_it_was_recorded(void **state)
+TOOL_TEST(killed_when_it_was_recorded)
 {
     struct struck k;
 
-    (void)state;
     strike(&k, BEGINNING, STRIKE_ANSWER);
     check_record(&k.scene, "zklock-run=1\n");
     check_num(begun(&k.scene), ==, 0);
@@ -512,11 +500,10 @@ static void killed_when_it_was_recorded(void **state)
 /* Goal: a signal that ends us does so while the beginning is being recorded, and the night does not count as run.
  * Method: its answer never comes, for longer than zklock would wait for one. Where nothing passes at all, and what
  * becomes of the beginning can't be known, that is said. */
-static void a_signal_ends_it_before_the_beginning(void **state)
+TOOL_TEST(a_signal_ends_it_before_the_beginning)
 {
     struct struck k;
 
-    (void)state;
     strike(&k, BEGINNING, STRIKE_LOSS);
     kill(k.tool.pid, SIGTERM);
     check_num(tool_signal(&k.tool), ==, SIGTERM);
@@ -544,12 +531,11 @@ static void a_signal_ends_it_before_the_beginning(void **state)
 
 /* Goal: a beginning that may have been recorded, and was not begun, is said not to have started; where nothing can be said
  * to any server, zklock says so to whoever reads. Method: the answer is lost, and then the lock; or every server. */
-static void what_was_recorded_and_not_begun_does_not_count(void **state)
+TOOL_TEST(what_was_recorded_and_not_begun_does_not_count)
 {
     struct struck k;
     char node[300];
 
-    (void)state;
     strike(&k, BEGINNING, STRIKE_LOSS);
     cluster_child(k.scene.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
@@ -572,14 +558,13 @@ static void what_was_recorded_and_not_begun_does_not_count(void **state)
 /* Goal: a try that is not begun leaves the run before it in the record, which still counts for those who ask for a
  * longer time, or do not ask how it ended. Method: likewise; the record has a run of 100 s ago, and one without an
  * end. */
-static void the_run_before_what_was_not_begun_counts(void **state)
+TOOL_TEST(the_run_before_what_was_not_begun_counts)
 {
     static const char failed[] = "zklock-run=1\nhost=web\npid=7\ntoken=9\n";
     struct struck k;
     char former[200], node[300];
     struct timespec now;
 
-    (void)state;
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(former, sizeof former, "%sbegun=%lld\nend=exit 0\ntook=5\n", failed,
              (now.tv_sec - 100) * 1000LL);
@@ -596,12 +581,11 @@ static void the_run_before_what_was_not_begun_counts(void **state)
 }
 
 /* Goal: if the answer is lost, zklock reads the record, and finds its own beginning there, written once. */
-static void a_lost_answer_is_looked_for(void **state)
+TOOL_TEST(a_lost_answer_is_looked_for)
 {
     struct struck k;
     char text[1024];
 
-    (void)state;
     strike(&k, BEGINNING, STRIKE_MISMATCH);
     if (tool_status(&k.tool) != 0)
         fail_msg("%s", tool_text(&k.tool));
@@ -613,12 +597,11 @@ static void a_lost_answer_is_looked_for(void **state)
 
 /* Goal: a zklock that loses the lock before it has recorded the beginning records nothing and runs nothing: the
  * transaction checks the lock's node. */
-static void a_lock_that_is_lost_before_records_nothing(void **state)
+TOOL_TEST(a_lock_that_is_lost_before_records_nothing)
 {
     struct struck k;
     char node[300];
 
-    (void)state;
     strike(&k, BEGINNING, STRIKE_REQUEST);
     cluster_child(k.scene.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
@@ -630,11 +613,10 @@ static void a_lock_that_is_lost_before_records_nothing(void **state)
 }
 
 /* Goal: zklock records the end before it releases the lock. */
-static void the_end_is_recorded_under_the_lock(void **state)
+TOOL_TEST(the_end_is_recorded_under_the_lock)
 {
     struct struck k;
 
-    (void)state;
     strike(&k, END, STRIKE_REQUEST);
     check_num(cluster_children(k.scene.path), ==, 1);
     atomic_store(&k.ambush.go_on, true);
@@ -648,13 +630,12 @@ static void the_end_is_recorded_under_the_lock(void **state)
 /* Goal: the record stands beside the lock, so that the lock's node comes and goes as without it, and no data
  * of a contender is touched. (The server looks for empty containers with a timer that a clock which goes back
  * stops.) */
-static void the_lock_is_as_without_it(void **state)
+TOOL_TEST(the_lock_is_as_without_it)
 {
     struct scene s;
     struct wire_stat stat;
     char node[300];
 
-    (void)state;
     begin(&s);
     struct tool tool =
         tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0");
@@ -675,12 +656,11 @@ static void the_lock_is_as_without_it(void **state)
 }
 
 /* Goal: a record that another program wrote badly hides no lock from programs that read JSON. */
-static void a_host_that_is_no_text_is_null(void **state)
+TOOL_TEST(a_host_that_is_no_text_is_null)
 {
     struct scene s;
     json_error_t error;
 
-    (void)state;
     begin(&s);
     run_and_check(&s, 1, "--not-within", "60");
     check_ok(wire_set(raw, s.record, "zklock-run=1\nhost=\xff\xfe\npid=7\ntoken=9\n", -1));
@@ -696,12 +676,11 @@ static void a_host_that_is_no_text_is_null(void **state)
 
 /* Goal: status shows the last run beside its lock, once, even after the server has removed the lock's node. forget
  * removes the record. */
-static void it_is_shown_and_forgotten(void **state)
+TOOL_TEST(it_is_shown_and_forgotten)
 {
     struct scene s;
     json_error_t error;
 
-    (void)state;
     begin(&s);
     tool_check(1, "no run is recorded", "forget", s.path);
     run_and_check(&s, 1, "--not-within", "60");
@@ -729,7 +708,7 @@ static void it_is_shown_and_forgotten(void **state)
 
 /* Goal: without CREATE above the lock zklock says what is missing, and runs nothing. With a node that was made
  * beforehand the run succeeds, and forget empties that node. */
-static void without_create_it_is_told(void **state)
+TOOL_TEST(without_create_it_is_told)
 {
     static const struct wire_acl fixed[] = {{17, "world", "anyone"}},
                                  all[] = {{31, "world", "anyone"}};
@@ -738,7 +717,6 @@ static void without_create_it_is_told(void **state)
     const char *folder = s.folder, *path = s.path;
     struct wire_stat stat;
 
-    (void)state;
     begin(&s);
     check_ok(wire_create(raw, folder, "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
@@ -763,12 +741,11 @@ static void without_create_it_is_told(void **state)
 }
 
 /* Goal: what stands there and is no record is left alone. */
-static void what_is_no_record_is_left_alone(void **state)
+TOOL_TEST(what_is_no_record_is_left_alone)
 {
     struct scene s;
     char text[1024], child[320];
 
-    (void)state;
     begin(&s);
     check_ok(wire_create(raw, s.folder, "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, s.record, "somebody's", WIRE_PERSISTENT, NULL, 0));
@@ -784,12 +761,11 @@ static void what_is_no_record_is_left_alone(void **state)
 }
 
 /* Goal: below a chroot, and with ACLs for the creator alone, it is the same. */
-static void below_a_chroot_and_with_a_credential(void **state)
+TOOL_TEST(below_a_chroot_and_with_a_credential)
 {
     struct scene s;
     char servers[300], text[1024];
 
-    (void)state;
     begin(&s);
     check_ok(wire_create(raw, s.folder, "", WIRE_PERSISTENT, NULL, 0));
     snprintf(servers, sizeof servers, "%s%s", zks_connect_string(server), s.folder);
@@ -807,9 +783,8 @@ static void below_a_chroot_and_with_a_credential(void **state)
 }
 
 /* Goal: what can't be meant is refused before anything is asked. */
-static void wrong_words_are_refused(void **state)
+TOOL_TEST(wrong_words_are_refused)
 {
-    (void)state;
     end_clocks();
     tool_check(64, "a number of seconds from 0.001 to 315360000, such as 10 or 0.5, not \"0\"",
                "run", "--not-within", "0", "/a", "--", "true");
@@ -841,34 +816,6 @@ static bool prepare_clocks(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_lock_is_as_without_it), /* before a clock goes back, see there */
-        cmocka_unit_test(two_machines_run_it_once_a_night),
-        cmocka_unit_test(tried_every_minute_it_does_not_starve),
-        cmocka_unit_test(a_clock_that_goes_back_is_told),
-        cmocka_unit_test(too_early_changes_nothing),
-        cmocka_unit_test(a_leader_with_another_clock),
-        cmocka_unit_test(the_beginning_counts),
-        cmocka_unit_test(a_bad_end_does_not_count),
-        cmocka_unit_test(a_killed_holder_has_no_end),
-        cmocka_unit_test(a_lost_lock_is_an_end),
-        cmocka_unit_test(forgotten_while_it_runs),
-        cmocka_unit_test(killed_before_it_was_recorded),
-        cmocka_unit_test(killed_when_it_was_recorded),
-        cmocka_unit_test(a_signal_ends_it_before_the_beginning),
-        cmocka_unit_test(what_was_recorded_and_not_begun_does_not_count),
-        cmocka_unit_test(the_run_before_what_was_not_begun_counts),
-        cmocka_unit_test(a_lost_answer_is_looked_for),
-        cmocka_unit_test(a_lock_that_is_lost_before_records_nothing),
-        cmocka_unit_test(the_end_is_recorded_under_the_lock),
-        cmocka_unit_test(a_host_that_is_no_text_is_null),
-        cmocka_unit_test(it_is_shown_and_forgotten),
-        cmocka_unit_test(without_create_it_is_told),
-        cmocka_unit_test(what_is_no_record_is_left_alone),
-        cmocka_unit_test(below_a_chroot_and_with_a_credential),
-        cmocka_unit_test(wrong_words_are_refused),
-    };
-
     cluster_server.container_check_ms = CONTAINER_CHECK_MS;
-    return prepare_clocks() ? TOOL_MAIN(argc, argv, "tool nightly", tests) : 1;
+    return prepare_clocks() ? cluster_main(argc, argv) : 1;
 }

@@ -186,27 +186,23 @@ static void check_killer(const char *name, kill_fn killer, int rounds)
     worked_free(&worked);
 }
 
-static void a_signal_to_all_comes_once(void **state)
+TOOL_TEST(a_signal_to_all_comes_once)
 {
-    (void)state;
     check_killer("unit", kill_all, 20);
 }
 
-static void a_signal_to_the_group_comes_once(void **state)
+TOOL_TEST(a_signal_to_the_group_comes_once)
 {
-    (void)state;
     check_killer("process-group", kill_group, 20);
 }
 
-static void a_signal_to_zklock_comes_once(void **state)
+TOOL_TEST(a_signal_to_zklock_comes_once)
 {
-    (void)state;
     check_killer("alone", kill_one, 20);
 }
 
-static void a_signal_by_name_comes_once(void **state)
+TOOL_TEST(a_signal_by_name_comes_once)
 {
-    (void)state;
     check_killer("by-name", kill_by_name, 4);
     check_killer("by-line", kill_by_zklocks_line, 4);
     check_killer("by-command", kill_by_the_commands_line, 4);
@@ -214,11 +210,10 @@ static void a_signal_by_name_comes_once(void **state)
 
 /* Goal: a killer that finds zklock and all its helpers, but not the command, ends a command that a signal
  * ends: that it lives tells that it has not got it. */
-static void a_signal_to_the_program_ends_the_command(void **state)
+TOOL_TEST(a_signal_to_the_program_ends_the_command)
 {
     struct worked worked = worked_new();
 
-    (void)state;
     struct tool tool = tool_run("run", cluster_path("program"), "--", WORK, worked.name, "0");
     worked_wait(&worked, 1);
     kill_by_program(tool.pid, SIGTERM);
@@ -227,9 +222,8 @@ static void a_signal_to_the_program_ends_the_command(void **state)
 }
 
 /* Goal: timeout(1), which signals zklock and then its own group, in which zklock is, too. */
-static void a_signal_of_timeout_comes_once(void **state)
+TOOL_TEST(a_signal_of_timeout_comes_once)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) {
         struct worked worked = worked_new();
         struct tool tool = tool_start((const char *const[]){
@@ -249,12 +243,11 @@ static void a_signal_of_timeout_comes_once(void **state)
 /* Goal: one to the command's group and one to zklock are two, if more than the time that a killer may take lies between
  * them, however seldom zklock has something else to do. Method: twice that time, and again on a machine that did not
  * let zklock run in it. */
-static void a_later_signal_to_zklock_counts(void **state)
+TOOL_TEST(a_later_signal_to_zklock_counts)
 {
     struct worked worked = worked_new();
     bool apart = false;
 
-    (void)state;
     set_session("20");
     struct tool tool =
         tool_run("run", cluster_path("later"), "--", WORK, worked.name, "0", "count");
@@ -292,7 +285,7 @@ static struct tool process_1(const char *line)
 
 /* Goal: as process 1, which the kernel gives no signal that it does not wait for, zklock ends by a signal
  * before it has a connection, and while it waits; and passes one on, once, while the command runs. */
-static void process_1_gets_signals(void **state)
+TOOL_TEST(process_1_gets_signals)
 {
     struct worked worked = worked_new();
     const char *path = cluster_path("one");
@@ -300,7 +293,6 @@ static void process_1_gets_signals(void **state)
 
     if (!may_unshare())
         skip();
-    (void)state;
     snprintf(line, sizeof line, "exec %s run --servers 127.0.0.1:1 %s -- %s %s 0", ZKLOCK, path,
              WORK, worked.name);
     struct tool early = process_1(line);
@@ -328,14 +320,13 @@ static void process_1_gets_signals(void **state)
 
 /* Goal: strangers whose parent zklock becomes do not stay zombies: while it waits, and while the command
  * runs. */
-static void strangers_do_not_stay(void **state)
+TOOL_TEST(strangers_do_not_stay)
 {
     struct worked worked = worked_new();
     const char *path = cluster_path("strangers");
     pid_t tree[TREE_MAX];
     char line[900];
 
-    (void)state;
     snprintf(line, sizeof line,
              "for i in 1 2 3 4 5 6 7 8; do sleep 0.$i & done; exec %s run %s -- %s %s 0 count",
              ZKLOCK, path, WORK, worked.name);
@@ -349,21 +340,4 @@ static void strangers_do_not_stay(void **state)
     check_ok(kill(holder.pid, SIGTERM));
     check_num(tool_status(&holder), ==, 5);
     worked_free(&worked);
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_signal_to_all_comes_once),
-    cmocka_unit_test(a_signal_to_the_group_comes_once),
-    cmocka_unit_test(a_signal_to_zklock_comes_once),
-    cmocka_unit_test(a_signal_by_name_comes_once),
-    cmocka_unit_test(a_signal_to_the_program_ends_the_command),
-    cmocka_unit_test(a_signal_of_timeout_comes_once),
-    cmocka_unit_test(a_later_signal_to_zklock_counts),
-    cmocka_unit_test(process_1_gets_signals),
-    cmocka_unit_test(strangers_do_not_stay),
-};
-
-int main(int argc, char **argv)
-{
-    return TOOL_MAIN(argc, argv, "once", tests);
 }

@@ -15,11 +15,10 @@ static bool is_there(const char *node)
 /* --- revoke ------------------------------------------------------------------------------------ */
 
 /* Goal: the holder that revoke asks releases the lock, and revoke notices when. */
-static void a_holder_lets_go(void **state)
+TOOL_TEST(a_holder_lets_go)
 {
     struct worked held = worked_new();
 
-    (void)state;
     struct tool tool = tool_run("run", "/ask/run", "--", WORK, held.name, "600000");
     worked_wait(&held, 1);
     tool_check(0, "asked ", "revoke", "--within", "120", "/ask/run");
@@ -31,11 +30,10 @@ static void a_holder_lets_go(void **state)
 
 /* Goal: revoke names a holder that has not released after the time, and says what to do. It asks all
  * holders and no waiter. Without --within it waits for nobody. */
-static void who_does_not_listen_is_told_of(void **state)
+TOOL_TEST(who_does_not_listen_is_told_of)
 {
     char data[64];
 
-    (void)state;
     const char *first = contender("/ask/deaf", "__READ__", owner_text(1));
     const char *second = contender("/ask/deaf", "__READ__", owner_text(2));
     const char *waits = contender("/ask/deaf", "__WRIT__", "writer");
@@ -53,9 +51,8 @@ static void who_does_not_listen_is_told_of(void **state)
     check_text(data, "__REVOKE__");
 }
 
-static void wrong_calls_of_revoke_are_told(void **state)
+TOOL_TEST(wrong_calls_of_revoke_are_told)
 {
-    (void)state;
     tool_check(64, "--within must be a number of seconds", "revoke", "--within", "soon", "/ask/x");
     tool_check(64, "one PATH, not 2 words", "revoke", "/ask/x", "/ask/y");
     tool_check(64, "--within requires a value", "revoke", "/ask/x", "--within");
@@ -63,12 +60,11 @@ static void wrong_calls_of_revoke_are_told(void **state)
 }
 
 /* Goal: a node that is not there was not asked, whatever its name, and whether its lock is there or not. */
-static void a_node_that_is_not_there_is_told(void **state)
+TOOL_TEST(a_node_that_is_not_there_is_told)
 {
     static const char node[] = "_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000099";
     char path[700];
 
-    (void)state;
     contender("/ask/some", "lock-", owner_text(1));
     tool_check(1, "the node /ask/some/NO-SUCH does not exist", "revoke", "/ask/some/NO-SUCH");
     snprintf(path, sizeof path, "/ask/some/%s", node);
@@ -89,11 +85,10 @@ static void a_node_that_is_not_there_is_told(void **state)
 
 /* Goal: all holders of a path are asked, be it those of a semaphore and a mutex that share it. The path may
  * be that of the semaphore's own parts. */
-static void all_holders_of_a_path_are_asked(void **state)
+TOOL_TEST(all_holders_of_a_path_are_asked)
 {
     static const char *const paths[] = {"/ask/both", "/ask/both/leases", "/ask/both/locks"};
 
-    (void)state;
     contender("/ask/both", "lock-", "mutex");
     contender("/ask/both/leases", "lease-", "permit");
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
@@ -105,9 +100,8 @@ static void all_holders_of_a_path_are_asked(void **state)
 /* --- break ------------------------------------------------------------------------------------- */
 
 /* Goal: on a terminal break asks, and does what the answer says. */
-static void break_asks_on_a_terminal(void **state)
+TOOL_TEST(break_asks_on_a_terminal)
 {
-    (void)state;
     const char *node = contender("/break/ask", "lock-", owner_text(1));
     struct typist *typist = typist_run(80, "break", node);
     typist_wait(typist, "[y/N] ");
@@ -125,9 +119,8 @@ static void break_asks_on_a_terminal(void **state)
 }
 
 /* Goal: what took the place of the node that was asked about stays. */
-static void another_node_at_that_path_stays(void **state)
+TOOL_TEST(another_node_at_that_path_stays)
 {
-    (void)state;
     const char *node = contender("/break/other", "lock-", owner_text(1));
     struct typist *typist = typist_run(80, "break", node);
     typist_wait(typist, "[y/N] ");
@@ -140,9 +133,8 @@ static void another_node_at_that_path_stays(void **state)
 
 /* Goal: --yes does not ask; without it and without a terminal nothing is done. A holder, a waiter and a
  * permit can be deleted; what is no contender can't. */
-static void break_without_a_terminal_wants_yes(void **state)
+TOOL_TEST(break_without_a_terminal_wants_yes)
 {
-    (void)state;
     const char *holds = contender("/break/yes", "lock-", owner_text(1));
     const char *waits = contender("/break/yes", "lock-", owner_text(2));
     tool_check(64, "give --yes", "break", holds);
@@ -158,7 +150,7 @@ static void break_without_a_terminal_wants_yes(void **state)
 }
 
 /* Goal: what is there and no contender's is called so; what is no path is a wrong call, for each command. */
-static void what_is_no_node_is_told(void **state)
+TOOL_TEST(what_is_no_node_is_told)
 {
     static const char *const others[] = {"/break-top", "/break-top/below", "/break-permits",
                                          "/break-permits/leases"};
@@ -166,7 +158,6 @@ static void what_is_no_node_is_told(void **state)
     static const char *const bad[] = {"relative", "rela/tive", "",   "/a//b", "/a/",
                                       "/a/../b",  "/a/.",      "//", "/a/..", "/a/\x01"};
 
-    (void)state;
     contender("/break-top/below/deep", "lock-", owner_text(1));
     contender("/break-permits/leases", "lease-", owner_text(1));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
@@ -184,21 +175,4 @@ static void what_is_no_node_is_told(void **state)
         check_num(tool_status(&run), ==, 64);
         close(run.output);
     }
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_holder_lets_go),
-        cmocka_unit_test(who_does_not_listen_is_told_of),
-        cmocka_unit_test(wrong_calls_of_revoke_are_told),
-        cmocka_unit_test(a_node_that_is_not_there_is_told),
-        cmocka_unit_test(all_holders_of_a_path_are_asked),
-        cmocka_unit_test(what_is_no_node_is_told),
-        cmocka_unit_test(break_asks_on_a_terminal),
-        cmocka_unit_test(another_node_at_that_path_stays),
-        cmocka_unit_test(break_without_a_terminal_wants_yes),
-    };
-
-    return TOOL_MAIN(argc, argv, "tool revoke", tests);
 }

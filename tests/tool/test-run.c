@@ -16,9 +16,8 @@
 
 /* Goal: the caller of zklock run sees what it would see of the command itself: the exit status, the signal that
  * killed it, and the shell's statuses for a command that can't be run. */
-static void the_commands_end_is_passed_on(void **state)
+TOOL_TEST(the_commands_end_is_passed_on)
 {
-    (void)state;
     tool_check(0, "", "run", "/end", "--", "true");
     tool_check(7, "", "run", "/end", "--", "sh", "-c", "exit 7");
     tool_check(255, "", "run", "/end", "-c", "exit 255");
@@ -27,12 +26,11 @@ static void the_commands_end_is_passed_on(void **state)
 }
 
 /* Goal: what is not there is 127, what is there and can't be run 126, whatever the folders of PATH are. */
-static void what_is_missing_is_told_from_what_cannot_be_run(void **state)
+TOOL_TEST(what_is_missing_is_told_from_what_cannot_be_run)
 {
     char path[1000], *before = strdup(getenv("PATH"));
     const char *folder = file_named("not-a-command"), *file = file_named("no-program");
 
-    (void)state;
     check_ok(mkdir(folder, 0700));
     write_file(file, "text");
     check_ok(chmod(file, 0600));
@@ -56,11 +54,10 @@ static void what_is_missing_is_told_from_what_cannot_be_run(void **state)
 }
 
 /* Goal: zklock reports an unlock that fails, and still ends as the command did. */
-static void trouble_at_the_unlock_hides_no_end(void **state)
+TOOL_TEST(trouble_at_the_unlock_hides_no_end)
 {
     static const struct wire_acl no_delete = {1 | 2 | 4 | 16, "world", "anyone"};
 
-    (void)state;
     check_ok(wire_create_acl(raw, "/no-delete", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
     tool_check(0, "the lock could not be released, and ends with the session: ", "run",
                "/no-delete", "--", "true");
@@ -93,11 +90,10 @@ static struct tool unheard(const char *line)
 
 /* Goal: a standard error that nobody reads ends neither zklock nor its command, for which SIGPIPE is what it
  * was for zklock. */
-static void nobody_has_to_listen(void **state)
+TOOL_TEST(nobody_has_to_listen)
 {
     char line[600];
 
-    (void)state;
     struct tool tool = unheard("echo done; exit 7");
     check_num(tool_status(&tool), ==, 7);
     check_text(tool_text(&tool), "done\n");
@@ -110,7 +106,7 @@ static void nobody_has_to_listen(void **state)
 }
 
 /* Goal: what cannot be printed is a failure. Method: every text for standard output to a device that is full. */
-static void a_full_device_is_told(void **state)
+TOOL_TEST(a_full_device_is_told)
 {
     static const char *const lines[] = {
         "$ZKL_TEST_TOOL --help",       "$ZKL_TEST_TOOL --version",
@@ -121,7 +117,6 @@ static void a_full_device_is_told(void **state)
     };
     char line[200];
 
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         snprintf(line, sizeof line, "exec %s >/dev/full", lines[i]);
         struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
@@ -139,11 +134,10 @@ static void a_full_device_is_told(void **state)
 
 /* Goal: too few descriptors are the limit's fault, and told immediately: no server is looked for in vain, and no file is
  * said to be unreadable. Method: every number with which zklock can begin. */
-static void too_few_descriptors_are_told(void **state)
+TOOL_TEST(too_few_descriptors_are_told)
 {
     char line[200];
 
-    (void)state;
     for (int limit = 7; limit < 23; limit++) {
         snprintf(line, sizeof line,
                  "ulimit -n %d; exec $ZKL_TEST_TOOL run --not-within 0.001 /few -- true", limit);
@@ -160,11 +154,10 @@ static void too_few_descriptors_are_told(void **state)
 
 /* Goal: a command that cannot be a path needs no "--", and its options are its own. All that was taken with "--"
  * is taken as before, and an absolute word is a path. */
-static void the_dashes_may_be_omitted(void **state)
+TOOL_TEST(the_dashes_may_be_omitted)
 {
     static const char show[] = "echo \"$ZKLOCK_PATH+$0+$*\"";
 
-    (void)state;
     tool_check(0, "/bare+-n+-c -- x\n", "run", "-n", "/bare", "sh", "-c", show, "-n", "-c", "--",
                "x");
     tool_check(0, "/bare /too+0+\n", "run", "/bare", "-w", "60", "/too", "sh", "-c", show, "0");
@@ -176,12 +169,11 @@ static void the_dashes_may_be_omitted(void **state)
 }
 
 /* Goal: standard descriptors that are closed stay so for the command, and are in nobody's way. */
-static void closed_descriptors_stay_closed(void **state)
+TOOL_TEST(closed_descriptors_stay_closed)
 {
     static const char *const closings[] = {"0<&-", "1>&-", "2>&-"};
     char line[900];
 
-    (void)state;
     for (int closed = 0; closed < 8; closed++) {
         snprintf(
             line, sizeof line,
@@ -207,12 +199,11 @@ static void closed_descriptors_stay_closed(void **state)
 
 /* Goal: a command that a signal killed makes zklock die by the same signal, without a core file of its
  * own beside the command's. */
-static void death_by_a_signal_is_passed_on(void **state)
+TOOL_TEST(death_by_a_signal_is_passed_on)
 {
     static const int numbers[] = {SIGKILL, SIGTERM, SIGSEGV, SIGABRT, SIGQUIT, SIGALRM};
     struct rlimit limit;
 
-    (void)state;
     check_ok(getrlimit(RLIMIT_CORE, &limit));
     limit.rlim_cur = limit.rlim_max;
     check_ok(setrlimit(RLIMIT_CORE, &limit));
@@ -227,12 +218,11 @@ static void death_by_a_signal_is_passed_on(void **state)
 
 /* Goal: zklock keeps the lock until every process that the command left in its group has ended, and then releases it.
  * It does not wait for a process that made a session of its own. */
-static void the_lock_is_kept_for_the_whole_group(void **state)
+TOOL_TEST(the_lock_is_kept_for_the_whole_group)
 {
     char left[400], gone[400];
     struct worked stays = worked_new(), leaves = worked_new();
 
-    (void)state;
     snprintf(left, sizeof left, "%s %s 0 & exit 3", WORK, stays.name);
     snprintf(gone, sizeof gone, "setsid %s %s 0 & exit 4", WORK, leaves.name);
     struct tool tool = tool_run("run", "/group", "-c", left);
@@ -257,14 +247,13 @@ static void the_lock_is_kept_for_the_whole_group(void **state)
 
 /* Goal: path, token and node are the command's to use; with several paths they are lists in the order of
  * the command line. */
-static void the_command_knows_its_lock(void **state)
+TOOL_TEST(the_command_knows_its_lock)
 {
     struct tool tool = tool_run("run", "/knows/b", "/knows/a", "-c",
                                 "echo \"$ZKLOCK_PATH,$ZKLOCK_NODE,$ZKLOCK_TOKEN,\"");
     char path[64], first[200], second[200];
     unsigned long long tokens[2];
 
-    (void)state;
     check_num(tool_status(&tool), ==, 0);
     check_num(sscanf(tool_text(&tool), "%63[^,],%199s %199[^,],%llu %llu,", path, first, second,
                      &tokens[0], &tokens[1]),
@@ -276,11 +265,10 @@ static void the_command_knows_its_lock(void **state)
 }
 
 /* Goal: the number of the node's creation is the token, for each kind of lock. */
-static void the_token_is_the_nodes(void **state)
+TOOL_TEST(the_token_is_the_nodes)
 {
     static const char *const kinds[] = {"-v", "-s", "--permits=3"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct worked worked = worked_new();
         char line[400], node[300];
@@ -302,9 +290,8 @@ static void the_token_is_the_nodes(void **state)
 
 /* Goal: the command has zklock's environment, folder and open files, but not the credential; and its
  * standard input is what it was. */
-static void the_command_has_what_zklock_had(void **state)
+TOOL_TEST(the_command_has_what_zklock_had)
 {
-    (void)state;
     check_ok(setenv("ZKLOCK_AUTH", "digest:alice:sesame", 1));
     check_ok(setenv("ZKLOCK_AUTH_FILE", "/nowhere", 1));
     tool_check(0, "none,/nowhere,/\n", "run", "/has", "-c",
@@ -336,12 +323,11 @@ static void end_holder(struct tool *tool)
 
 /* Goal: -n fails immediately, -w after its time, with flock's status or the one that -E gives. zklock says so only
  * with -v. */
-static void a_busy_lock_is_a_conflict(void **state)
+TOOL_TEST(a_busy_lock_is_a_conflict)
 {
     struct worked worked = worked_new();
     struct tool tool = holder(&worked, "-v", "/busy");
 
-    (void)state;
     lag_begin();
     tool_check(1, "", "run", "-n", "/busy", "--", "true");
     tool_check(9, "", "run", "-w", "0", "-E", "9", "/busy", "--", "true");
@@ -360,12 +346,11 @@ static void a_busy_lock_is_a_conflict(void **state)
 }
 
 /* Goal: -s shares with -s and excludes the others, on one path with locks that are not shared. */
-static void shared_locks_are_shared(void **state)
+TOOL_TEST(shared_locks_are_shared)
 {
     struct worked worked = worked_new();
     struct tool reader = holder(&worked, "-s", "/shared");
 
-    (void)state;
     tool_check(0, "", "run", "-s", "-n", "/shared", "--", "true");
     tool_check(1, "", "run", "-n", "/shared", "--", "true");
     end_holder(&reader);
@@ -376,13 +361,12 @@ static void shared_locks_are_shared(void **state)
 }
 
 /* Goal: --permits N lets N commands hold, and no more. A contender with another number is refused. */
-static void permits_are_counted(void **state)
+TOOL_TEST(permits_are_counted)
 {
     struct worked one = worked_new(), two = worked_new();
     struct tool first = holder(&one, "--permits=2", "/permits");
     struct tool second = holder(&two, "--permits=2", "/permits");
 
-    (void)state;
     tool_check(1, "", "run", "-w", "0.3", "--permits", "2", "/permits", "--", "true");
     tool_check(78, "permits", "run", "-w", "60", "--permits", "3", "/permits", "--", "true");
     struct tool other = tool_run("run", "--permits", "3", "/permits", "--", "true");
@@ -396,13 +380,12 @@ static void permits_are_counted(void **state)
 }
 
 /* Goal: with Kazoo's names zklock and Kazoo's locks wait for each other. Method: a node as Kazoo makes it. */
-static void names_of_kazoo_are_shared(void **state)
+TOOL_TEST(names_of_kazoo_are_shared)
 {
     static const char asked[] = "/kazoo/0123456789abcdef0123456789abcdef__lock__";
     struct worked worked = worked_new();
     char node[300];
 
-    (void)state;
     check_ok(wire_create(raw, "/kazoo", "", WIRE_PERSISTENT, NULL, 0)); /* no container */
     struct tool tool = tool_run("run", "--names", "kazoo", "/kazoo", "--", WORK, worked.name, "0");
     worked_wait(&worked, 1);
@@ -442,12 +425,11 @@ static struct tool script(const char *path, const char *go)
 }
 
 /* Goal: a part of a script can have the lock: up to its release, or the script's end. A loss ends the script. */
-static void a_part_of_a_script_is_locked(void **state)
+TOOL_TEST(a_part_of_a_script_is_locked)
 {
     const char *go = file_named("go");
     char node[300];
 
-    (void)state;
     struct tool first = script("/part", go);
     check_wait(tool_says(&first, "has "), WAIT_MS);
     struct tool second = script("/part", go);
@@ -476,12 +458,11 @@ static void a_part_of_a_script_is_locked(void **state)
 
 /* Goal: several paths are one lock: none is held while one is missing, and two that name them in different
  * order do not wait for each other. */
-static void several_paths_are_one_lock(void **state)
+TOOL_TEST(several_paths_are_one_lock)
 {
     struct worked worked = worked_new();
     struct tool tool = holder(&worked, "-v", "/many/b"), other;
 
-    (void)state;
     tool_check(1, "", "run", "-n", "/many/a", "/many/b", "--", "true");
     tool_check(0, "", "run", "-n", "/many/a", "--", "true");
     end_holder(&tool);
@@ -494,14 +475,13 @@ static void several_paths_are_one_lock(void **state)
 
 /* Goal: with -v a wait says behind whom and at which place it is, once for each place. Without it nothing is said.
  * Method: contenders that are only nodes, and come to their ends one by one. */
-static void a_wait_says_behind_whom(void **state)
+TOOL_TEST(a_wait_says_behind_whom)
 {
     const char *first = contender("/wait", "lock-", "db1 99999 99999");
     const char *second = contender("/wait", "lock-", "db2 4711 4712");
     const char *third = contender("/wait", "lock-", "a night's work");
     struct tool silent = tool_run("run", "/wait", "--", "true");
 
-    (void)state;
     check_wait(cluster_children("/wait") == 4, WAIT_MS);
     struct tool tool = tool_run("run", "-v", "-w", "60", "/wait", "--", "true");
     check_wait(tool_says(&tool, ", number 5 in line"), WAIT_MS);
@@ -525,13 +505,12 @@ static void a_wait_says_behind_whom(void **state)
 }
 
 /* Goal: the same for a member of several paths, for a reader, and for permits. */
-static void a_wait_of_each_kind_says_behind_whom(void **state)
+TOOL_TEST(a_wait_of_each_kind_says_behind_whom)
 {
     struct worked worked = worked_new();
     const char *node = contender("/wait-many/b", "lock-", "db1 7 7");
     struct tool tool = tool_run("run", "-v", "/wait-many/a", "/wait-many/b", "--", "true");
 
-    (void)state;
     check_wait(tool_says(&tool, "waits behind db1 pid 7 at /wait-many/b, since "), WAIT_MS);
     check_ok(wire_delete(raw, node, -1));
     check_num(tool_status(&tool), ==, 0);
@@ -557,9 +536,8 @@ static void a_wait_of_each_kind_says_behind_whom(void **state)
 /* --- wrong calls and settings ------------------------------------------------------------------- */
 
 /* Goal: each wrong call has its status and one sentence that says what to do. */
-static void wrong_calls_are_told(void **state)
+TOOL_TEST(wrong_calls_are_told)
 {
-    (void)state;
     tool_check(64, "usage: zklock COMMAND", NULL);
     tool_check(64, "there is no command \"walk\": zklock --help lists them", "walk");
     tool_check(0, "zklock " ZKL_VERSION "\n", "--version");
@@ -598,12 +576,11 @@ static void wrong_calls_are_told(void **state)
 
 /* Goal: zklock takes the servers from the first that has them: the option, the environment, the configuration file.
  * It reports what is wrong with them. */
-static void servers_come_from_three_places(void **state)
+TOOL_TEST(servers_come_from_three_places)
 {
     const char *config = file_named("zklock.conf");
     char text[300];
 
-    (void)state;
     snprintf(text, sizeof text, "# ours\n\n servers =  %s \nsession_timeout = 5\n",
              zks_connect_string(server));
     unsetenv("ZKLOCK_SERVERS");
@@ -625,12 +602,11 @@ static void servers_come_from_three_places(void **state)
 }
 
 /* Goal: without a server there is an end, and a status of its own. */
-static void no_server_is_told(void **state)
+TOOL_TEST(no_server_is_told)
 {
     char servers[32];
     int port;
 
-    (void)state;
     check_ok(net_free_ports(&port, 1));
     snprintf(servers, sizeof servers, "127.0.0.1:%d", port);
     tool_check(69, "answered within", "run", "--servers", servers, "/none", "--", "true");
@@ -638,13 +614,12 @@ static void no_server_is_told(void **state)
 
 /* Goal: with the credential of a file or of the environment zklock makes nodes that nobody else may touch. It reports
  * text that is no credential, without showing it. */
-static void credentials_come_from_a_file_or_the_environment(void **state)
+TOOL_TEST(credentials_come_from_a_file_or_the_environment)
 {
     const char *file = file_named("credential");
     struct worked worked = worked_new();
     char acl[200];
 
-    (void)state;
     write_file(file, "digest:alice:sesame\nsecond line\n");
     setenv("ZKLOCK_AUTH_FILE", file, 1);
     setenv("ZKLOCK_ACL", "creator", 1);
@@ -692,7 +667,7 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
 
 /* Goal: text in the wrong place may be a credential. zklock says where the text is and what may be there, and never
  * shows the text. */
-static void a_credential_in_the_wrong_place_is_not_shown(void **state)
+TOOL_TEST(a_credential_in_the_wrong_place_is_not_shown)
 {
     static const char *const lines[] = {
         "digest:alice:sesame",           "digest:alice:sesame=x",
@@ -702,7 +677,6 @@ static void a_credential_in_the_wrong_place_is_not_shown(void **state)
     };
     const char *config = file_named("zklock.conf");
 
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         char text[200];
         snprintf(
@@ -729,11 +703,10 @@ static void a_credential_in_the_wrong_place_is_not_shown(void **state)
 
 /* Goal: TLS and SASL are set by the environment and by a configuration file, each by the library's own name; what the
  * library says of them ends the command as a wrong setting does. Method: some that no libzookeeper takes. */
-static void tls_and_sasl_come_from_the_environment_or_a_file(void **state)
+TOOL_TEST(tls_and_sasl_come_from_the_environment_or_a_file)
 {
     const char *config = file_named("zklock.conf");
 
-    (void)state;
     setenv("ZKLOCK_TLS_CA_FILE", "/nowhere/ca.pem", 1);
     tool_check(78, "tls_cert_file is not set", "run", "/secure", "--", "true");
     setenv("ZKLOCK_TLS_CERT_FILE", "/nowhere/cert.pem", 1);
@@ -752,39 +725,4 @@ static void tls_and_sasl_come_from_the_environment_or_a_file(void **state)
     tool_check(78, "DIGEST-MD5 or GSSAPI", "run", "/secure", "--", "true");
     unsetenv("ZKLOCK_SASL_MECHANISM");
     check_ok(unlink(config));
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(tls_and_sasl_come_from_the_environment_or_a_file),
-    cmocka_unit_test(the_commands_end_is_passed_on),
-    cmocka_unit_test(what_is_missing_is_told_from_what_cannot_be_run),
-    cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
-    cmocka_unit_test(nobody_has_to_listen),
-    cmocka_unit_test(the_dashes_may_be_omitted),
-    cmocka_unit_test(a_full_device_is_told),
-    cmocka_unit_test(too_few_descriptors_are_told),
-    cmocka_unit_test(closed_descriptors_stay_closed),
-    cmocka_unit_test(death_by_a_signal_is_passed_on),
-    cmocka_unit_test(the_lock_is_kept_for_the_whole_group),
-    cmocka_unit_test(the_command_knows_its_lock),
-    cmocka_unit_test(the_token_is_the_nodes),
-    cmocka_unit_test(the_command_has_what_zklock_had),
-    cmocka_unit_test(a_busy_lock_is_a_conflict),
-    cmocka_unit_test(shared_locks_are_shared),
-    cmocka_unit_test(permits_are_counted),
-    cmocka_unit_test(a_part_of_a_script_is_locked),
-    cmocka_unit_test(names_of_kazoo_are_shared),
-    cmocka_unit_test(several_paths_are_one_lock),
-    cmocka_unit_test(a_wait_says_behind_whom),
-    cmocka_unit_test(a_wait_of_each_kind_says_behind_whom),
-    cmocka_unit_test(wrong_calls_are_told),
-    cmocka_unit_test(servers_come_from_three_places),
-    cmocka_unit_test(no_server_is_told),
-    cmocka_unit_test(credentials_come_from_a_file_or_the_environment),
-    cmocka_unit_test(a_credential_in_the_wrong_place_is_not_shown),
-};
-
-int main(int argc, char **argv)
-{
-    return TOOL_MAIN(argc, argv, "run", tests);
 }

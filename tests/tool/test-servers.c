@@ -30,11 +30,12 @@ static void begin(const struct zks_options *options)
 
 static int end(void **state)
 {
-    (void)state;
     zks_stop(ensemble);
     ensemble = NULL;
-    return 0;
+    return cluster_raw_close(state);
 }
+
+#define SERVERS_TEST(name) TEST_IN(name, tool_prepare, end)
 
 /* The test fails if the words are said. */
 static void check_silent(const char *words)
@@ -46,9 +47,8 @@ static void check_silent(const char *words)
         fail_msg("there is \"%s\": %s", words, tool_text(&tool));
 }
 
-static void servers_in_order_are_not_spoken_of(void **state)
+SERVERS_TEST(servers_in_order_are_not_spoken_of)
 {
-    (void)state;
     begin(&(struct zks_options){.nodes = 3});
     tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
     check_silent("servers");
@@ -56,11 +56,10 @@ static void servers_in_order_are_not_spoken_of(void **state)
 
 /* Goal: one of three servers differs. The doctor reports each setting that differs, and that a session
  * timeout is less than two ticks of that server. */
-static void servers_that_differ_are_found(void **state)
+SERVERS_TEST(servers_that_differ_are_found)
 {
     const char *lines = "tickTime=700\nminSessionTimeout=3000\nmaxSessionTimeout=20000";
 
-    (void)state;
     begin(&(struct zks_options){.nodes = 3, .node_extra = {[1] = lines}});
     tool_check(1, "problem: tickTime is 100 ms at 127.0.0.1:", "doctor", "/not/there");
     tool_check(1, "problem: minSessionTimeout is 200 ms at 127.0.0.1:", "doctor", "/not/there");
@@ -75,9 +74,8 @@ static void servers_that_differ_are_found(void **state)
 
 /* Goal: the doctor reports a setting of the tick that is smaller than some server's tickTime, and no
  * other. */
-static void tick_of_the_setting_is_compared(void **state)
+SERVERS_TEST(tick_of_the_setting_is_compared)
 {
-    (void)state;
     begin(&(struct zks_options){.nodes = 3, .node_extra = {[2] = "tickTime=250"}});
     check_ok(setenv("ZKLOCK_TICK", "0.1", 1));
     tool_check(1,
@@ -90,11 +88,10 @@ static void tick_of_the_setting_is_compared(void **state)
 }
 
 /* Goal: the doctor asks a server at an IPv6 address like any other. */
-static void a_server_at_an_ipv6_address_is_asked(void **state)
+SERVERS_TEST(a_server_at_an_ipv6_address_is_asked)
 {
     int port = 0, fd;
 
-    (void)state;
     check_ok(net_free_ports(&port, 1));
     fd = net_listen_at("::1", port);
     if (fd < 0) {
@@ -111,9 +108,8 @@ static void a_server_at_an_ipv6_address_is_asked(void **state)
 
 /* Goal: the doctor names a server that does not show its settings or does not run, and counts it as no
  * problem. */
-static void servers_that_do_not_tell_are_named(void **state)
+SERVERS_TEST(servers_that_do_not_tell_are_named)
 {
-    (void)state;
     begin(&(struct zks_options){
         .nodes = 3,
         .node_extra = {
@@ -129,13 +125,12 @@ static void servers_that_do_not_tell_are_named(void **state)
 }
 
 /* Goal: an observer is named; one that hangs on a follower makes that one a problem. */
-static void observer_masters_are_found(void **state)
+SERVERS_TEST(observer_masters_are_found)
 {
     struct zks_options options = {.nodes = 4, .observer = {[3] = true}};
     char line[64];
     int port;
 
-    (void)state;
     begin(&options);
     tool_check(0, " is an observer: check that no follower has observerMasterPort", "doctor",
                "/not/there");
@@ -150,9 +145,8 @@ static void observer_masters_are_found(void **state)
 }
 
 /* Goal: the doctor warns of local sessions, which show as its own ones are such. */
-static void local_sessions_are_found(void **state)
+SERVERS_TEST(local_sessions_are_found)
 {
-    (void)state;
     begin(&(struct zks_options){.nodes = 3, .cfg_extra = "localSessionsEnabled=true"});
     tool_check(1,
                " has local sessions, and a hold's window may outlast one: remove "
@@ -210,12 +204,11 @@ static size_t hide_in_lists(enum proxy_dir dir, int op, unsigned char *frame, si
 
 /* Goal: what a list alone shows accuses nobody: a server that has been the leader shows what was for a while.
  * One that takes no session is named. Method: a proxy before a sound server. */
-static void a_list_accuses_nobody(void **state)
+SERVERS_TEST(a_list_accuses_nobody)
 {
     struct wire *leader;
     char servers[256], words[128];
 
-    (void)state;
     begin(&(struct zks_options){.nodes = 3, .max_session_ms = WIRE_LASTING_MS});
     size_t follower = (size_t)make_holder(&leader);
     struct proxy *proxy = proxy_before(ensemble, (int)follower);
@@ -288,12 +281,11 @@ static void the_waiter_is_told(void)
 /* Goal: a follower that shows a node that the leader does not have, and lacks one that it has
  * (ZOOKEEPER-4837, -5010), is named with both. Those who would ask or delete that node are told what is so, and
  * soon. */
-static void a_follower_with_data_of_its_own_is_found(void **state)
+SERVERS_TEST(a_follower_with_data_of_its_own_is_found)
 {
     struct wire *leader;
     char words[256];
 
-    (void)state;
     begin(&(struct zks_options){.nodes = 3, .no_digest = true, .max_session_ms = WIRE_LASTING_MS});
     size_t follower = (size_t)make_holder(&leader);
     tool_check(0, " 0 problems\n", "doctor", "/apart/lock");
@@ -358,13 +350,12 @@ static size_t count_sessions(enum proxy_dir dir, int op, unsigned char *frame, s
 
 /* Goal: the doctor warns of a server that is no ZooKeeper, by what it calls itself and by the ids of its sessions. A
  * command is not run under a lock there. */
-static void another_make_is_named(void **state)
+SERVERS_TEST(another_make_is_named)
 {
     char servers[128];
     struct proxy *proxy;
     int port = 0;
 
-    (void)state;
     begin(&(struct zks_options){0});
     check_ok(net_free_ports(&port, 1));
     pid_t other = begin_other(port, "ClickHouse Keeper version: v24.8\nMode: standalone\n");
@@ -389,22 +380,4 @@ static void another_make_is_named(void **state)
     proxy_stop(proxy);
     check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(ensemble), 1));
     check_silent("is no ZooKeeper");
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(servers_in_order_are_not_spoken_of, end),
-        cmocka_unit_test_teardown(servers_that_differ_are_found, end),
-        cmocka_unit_test_teardown(tick_of_the_setting_is_compared, end),
-        cmocka_unit_test_teardown(a_server_at_an_ipv6_address_is_asked, end),
-        cmocka_unit_test_teardown(servers_that_do_not_tell_are_named, end),
-        cmocka_unit_test_teardown(observer_masters_are_found, end),
-        cmocka_unit_test_teardown(local_sessions_are_found, end),
-        cmocka_unit_test_teardown(a_follower_with_data_of_its_own_is_found, end),
-        cmocka_unit_test_teardown(a_list_accuses_nobody, end),
-        cmocka_unit_test_teardown(another_make_is_named, end),
-    };
-
-    return TOOL_MAIN(argc, argv, "tool servers", tests);
 }

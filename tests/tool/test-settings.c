@@ -24,12 +24,11 @@ static const char *servers_in(const char *before, const char *after)
 }
 
 /* Goal: the blanks and line ends that a mounted secret or a list broken into lines has are none of the value's. */
-static void blanks_around_a_value_do_not_count(void **state)
+TOOL_TEST(blanks_around_a_value_do_not_count)
 {
     static const char *const ends[][2] = {
         {"", "\n"}, {"", "\r\n"}, {" \t", " "}, {"127.0.0.1:1, ", ""}, {"127.0.0.1:1 ,\n", "\n\n"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const char *servers = servers_in(ends[i][0], ends[i][1]);
         setenv("ZKLOCK_SERVERS", servers, 1);
@@ -50,11 +49,10 @@ static void blanks_around_a_value_do_not_count(void **state)
 
 /* Goal: a credential has no line's end, as in a file, and may have blanks. Method: a holder has it from a mounted
  * secret; whoever has another one may not look. */
-static void a_line_end_is_no_part_of_a_credential(void **state)
+TOOL_TEST(a_line_end_is_no_part_of_a_credential)
 {
     struct worked worked = worked_new();
 
-    (void)state;
     setenv("ZKLOCK_ACL", "creator\r\n", 1);
     setenv("ZKLOCK_AUTH", "alice:sesame\r\n", 1);
     struct tool tool = tool_run("run", "/alice", "--", WORK, worked.name, "0");
@@ -76,11 +74,10 @@ static void a_line_end_is_no_part_of_a_credential(void **state)
 }
 
 /* Goal: an option or a line of a file that is given without a value is a mistake; a variable is not set then. */
-static void an_empty_value_is_told(void **state)
+TOOL_TEST(an_empty_value_is_told)
 {
     const char *config = file_named("zklock.conf");
 
-    (void)state;
     tool_check(64, "the value of --servers is empty", "run", "--servers", "", "/set", "--", "true");
     tool_check(64, "the value of --servers is empty", "status", "--servers=", "/set");
     tool_check(64, "the value of --servers is empty", "doctor", "--servers", " \n", "/set");
@@ -99,11 +96,10 @@ static void an_empty_value_is_told(void **state)
 }
 
 /* Goal: of two lines for one key neither wins. That holds also for one that another place has set. */
-static void two_lines_for_one_key_are_told(void **state)
+TOOL_TEST(two_lines_for_one_key_are_told)
 {
     const char *config = file_named("zklock.conf");
 
-    (void)state;
     write_file(config, "servers = 127.0.0.1:1\n\n servers=127.0.0.1:2\n");
     tool_check(78, "zklock.conf, line 3: line 1 has set servers already", "run", "/set", "--",
                "true");
@@ -116,9 +112,8 @@ static void two_lines_for_one_key_are_told(void **state)
 }
 
 /* Goal: a chroot comes once, behind the last server: else a typing error would be a part of its name. */
-static void a_server_behind_the_chroot_is_told(void **state)
+TOOL_TEST(a_server_behind_the_chroot_is_told)
 {
-    (void)state;
     tool_check(78, "--servers: the servers must be", "run", "--servers",
                servers_in("127.0.0.1:1/app,", ""), "/set", "--", "true");
     tool_check(78, "--servers: the servers must be", "run", "--servers",
@@ -126,11 +121,10 @@ static void a_server_behind_the_chroot_is_told(void **state)
 }
 
 /* Goal: a tick that is no part of the timeout is told in the words of the setting, with its place. */
-static void a_tick_out_of_range_is_told_with_its_line(void **state)
+TOOL_TEST(a_tick_out_of_range_is_told_with_its_line)
 {
     const char *config = file_named("zklock.conf");
 
-    (void)state;
     write_file(config, "\ntick = 6\n");
     setenv("ZKLOCK_SESSION_TIMEOUT", "5.5", 1);
     tool_check(78,
@@ -172,11 +166,10 @@ static struct tool without_rights(const char *option, const char *value)
 
 /* Goal: a HOME of another user, as after sudo, does not get in the way of servers that are given elsewhere. A file
  * that is seen and does not count is told. One's own file that cannot be read is a fault. */
-static void a_file_of_another_user_does_not_count(void **state)
+TOOL_TEST(a_file_of_another_user_does_not_count)
 {
     const char *config = file_named("zklock.conf"), *theirs = file_named("theirs");
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     write_file(config, "servers = nonsense\n");
@@ -208,19 +201,4 @@ static void a_file_of_another_user_does_not_count(void **state)
     tool = without_rights("--servers", zks_connect_string(server));
     check_num(tool_status(&tool), ==, 0);
     check_text(tool_text(&tool), "");
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(blanks_around_a_value_do_not_count),
-    cmocka_unit_test(a_line_end_is_no_part_of_a_credential),
-    cmocka_unit_test(an_empty_value_is_told),
-    cmocka_unit_test(two_lines_for_one_key_are_told),
-    cmocka_unit_test(a_server_behind_the_chroot_is_told),
-    cmocka_unit_test(a_tick_out_of_range_is_told_with_its_line),
-    cmocka_unit_test(a_file_of_another_user_does_not_count),
-};
-
-int main(int argc, char **argv)
-{
-    return TOOL_MAIN(argc, argv, "settings", tests);
 }

@@ -44,13 +44,12 @@ static char state_of(pid_t pid)
 }
 
 /* Goal: what is sent to zklock reaches the command, each signal once, and the command's own end counts. */
-static void signals_reach_the_command(void **state)
+TOOL_TEST(signals_reach_the_command)
 {
     const int numbers[] = {ENDING, SIGCONT};
     struct worked worked = worked_new();
     struct tool tool = counting(&worked, cluster_path("signals"));
 
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         check_ok(kill(tool.pid, numbers[i]));
         check_wait(times(&worked, numbers[i]) == 1, WAIT_MS);
@@ -63,12 +62,11 @@ static void signals_reach_the_command(void **state)
 }
 
 /* Goal: they reach all of the command's group. */
-static void signals_reach_the_whole_group(void **state)
+TOOL_TEST(signals_reach_the_whole_group)
 {
     struct worked one = worked_new(), two = worked_new();
     char line[600];
 
-    (void)state;
     snprintf(line, sizeof line, "%s %s 0 count & %s %s 0 count & wait", WORK, one.name, WORK,
              two.name);
     struct tool tool = tool_run("run", cluster_path("group"), "-c", line);
@@ -84,14 +82,13 @@ static void signals_reach_the_whole_group(void **state)
 
 /* Goal: each signal that ends a program ends a zklock that waits, which then leaves no node; and no command
  * was run. */
-static void signals_end_the_wait(void **state)
+TOOL_TEST(signals_end_the_wait)
 {
     const int numbers[] = {ENDING, SIGTERM};
     const char *path = cluster_path("waiting");
     struct worked worked = worked_new();
     struct tool holder = counting(&worked, path);
 
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         struct tool tool = tool_run("run", path, "--", WORK, worked.name, "1");
         check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -107,12 +104,11 @@ static void signals_end_the_wait(void **state)
 
 /* Goal: a signal that was ignored when zklock was called, as under nohup, is ignored by it and by its
  * command. */
-static void ignored_signals_stay_ignored(void **state)
+TOOL_TEST(ignored_signals_stay_ignored)
 {
     struct worked worked = worked_new();
     char line[700];
 
-    (void)state;
     snprintf(line, sizeof line, "trap '' HUP; exec %s run %s -- %s %s 0", ZKLOCK,
              cluster_path("nohup"), WORK, worked.name);
     struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
@@ -126,13 +122,12 @@ static void ignored_signals_stay_ignored(void **state)
 
 /* Goal: SIGTSTP stops the command, SIGCONT continues it. The process that stopped may be the command alone,
  * if there is no shell that would continue zklock. */
-static void stops_are_passed_on(void **state)
+TOOL_TEST(stops_are_passed_on)
 {
     struct worked worked = worked_new();
     struct tool tool = counting(&worked, cluster_path("stops"));
     pid_t command = atomic_load(&worked.shared->pid);
 
-    (void)state;
     check_ok(kill(command, SIGSTOP)); /* of its own, which is nobody else's business */
     check_wait(state_of(command) == 'T', WAIT_MS);
     check_true(state_of(tool.pid) != 'T');
@@ -146,11 +141,10 @@ static void stops_are_passed_on(void **state)
 
 /* Goal: without a terminal a SIGTSTP to zklock stops the command and nobody else, until SIGCONT. That comes once, even
  * if zklock hears of the stop only behind it. */
-static void a_stop_from_outside_lasts(void **state)
+TOOL_TEST(a_stop_from_outside_lasts)
 {
     struct worked worked = worked_new();
 
-    (void)state;
     struct tool tool =
         tool_start((const char *const[]){"/usr/bin/setsid", ZKLOCK, "run", cluster_path("outside"),
                                          "--", WORK, worked.name, "0", "count", NULL});
@@ -171,14 +165,13 @@ static void a_stop_from_outside_lasts(void **state)
 }
 
 /* Goal: zklock ends even a stopped command when the lock is lost. */
-static void a_stopped_command_is_ended(void **state)
+TOOL_TEST(a_stopped_command_is_ended)
 {
     const char *path = cluster_path("still");
     struct worked worked = worked_new();
     struct tool tool;
     char node[300];
 
-    (void)state;
     tool = counting(&worked, path);
     check_ok(kill(atomic_load(&worked.shared->pid), SIGSTOP));
     check_wait(state_of(atomic_load(&worked.shared->pid)) == 'T', WAIT_MS);
@@ -191,7 +184,7 @@ static void a_stopped_command_is_ended(void **state)
 
 /* Goal: zklock passes a request to release on as SIGTERM, once, and holds the lock until the command has
  * ended. */
-static void a_request_to_let_go_is_a_sigterm(void **state)
+TOOL_TEST(a_request_to_let_go_is_a_sigterm)
 {
     const char *path = cluster_path("revoke");
     struct zkl_client *client = cluster_client();
@@ -200,7 +193,6 @@ static void a_request_to_let_go_is_a_sigterm(void **state)
     struct zkl_wait wait = ZKL_WAIT_INIT;
     char node[300];
 
-    (void)state;
     cluster_child(path, 0, node, sizeof node);
     wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
     check_ok(zkl_revoke(client, node, &wait, 0));
@@ -209,20 +201,4 @@ static void a_request_to_let_go_is_a_sigterm(void **state)
     check_num(times(&worked, SIGTERM), ==, 1);
     cluster_free(client, NULL);
     worked_free(&worked);
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(signals_reach_the_command),
-    cmocka_unit_test(signals_reach_the_whole_group),
-    cmocka_unit_test(signals_end_the_wait),
-    cmocka_unit_test(ignored_signals_stay_ignored),
-    cmocka_unit_test(stops_are_passed_on),
-    cmocka_unit_test(a_stop_from_outside_lasts),
-    cmocka_unit_test(a_stopped_command_is_ended),
-    cmocka_unit_test(a_request_to_let_go_is_a_sigterm),
-};
-
-int main(int argc, char **argv)
-{
-    return TOOL_MAIN(argc, argv, "signals", tests);
 }

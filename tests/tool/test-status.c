@@ -10,11 +10,10 @@
 
 /* Goal: status shows each lock below a path with its kind, its holders and its queue in order. The
  * contenders are real ones; one lock is free. */
-static void locks_below_a_path_are_told(void **state)
+TOOL_TEST(locks_below_a_path_are_told)
 {
     struct worked held = worked_new();
 
-    (void)state;
     struct tool tool = tool_run("run", "/tell/a", "--", WORK, held.name, "600000");
     worked_wait(&held, 1);
     struct tool waits = tool_run("run", "-w", "120", "/tell/a", "--", "true");
@@ -36,11 +35,10 @@ static void locks_below_a_path_are_told(void **state)
 }
 
 /* Goal: "/" is everything that can be seen, the server's own nodes aside; below a chroot too. */
-static void all_locks_are_told(void **state)
+TOOL_TEST(all_locks_are_told)
 {
     char chroot[256];
 
-    (void)state;
     contender("/everything/a", "lock-", owner_text(1));
     contender("/top", "lock-", owner_text(1));
     struct tool tool = tool_run("status", "/");
@@ -58,11 +56,10 @@ static void all_locks_are_told(void **state)
 
 /* Goal: --busy leaves out paths that nobody holds or waits for, in lines and in JSON. What can't be read, and
  * a lock below an idle one, stay. */
-static void idle_paths_can_be_left_out(void **state)
+TOOL_TEST(idle_paths_can_be_left_out)
 {
     static const struct wire_acl nothing = {1 << 4, "world", "anyone"};
 
-    (void)state;
     contender("/busy/held", "lock-", owner_text(1));
     contender("/busy/permits/leases", "lease-", owner_text(1));
     check_ok(wire_create(raw, "/busy/permits/locks", "", WIRE_PERSISTENT, NULL, 0));
@@ -88,12 +85,11 @@ static void idle_paths_can_be_left_out(void **state)
 }
 
 /* Goal: a folder of very many free paths is seen by one list of it, and not by a request for each. */
-static void many_free_paths_are_told_soon(void **state)
+TOOL_TEST(many_free_paths_are_told_soon)
 {
     enum { PATHS = 300 };
     char path[64];
 
-    (void)state;
     struct proxy *proxy = proxy_before(server, 0);
     check_ok(wire_create(raw, "/many", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < PATHS; i++) {
@@ -112,9 +108,8 @@ static void many_free_paths_are_told_soon(void **state)
 
 /* Goal: the parts of a semaphore are shown as that semaphore. A lock that only has the name of such a part is
  * a lock. A mutex at the path of a semaphore hides no permit. */
-static void parts_of_a_semaphore_are_told(void **state)
+TOOL_TEST(parts_of_a_semaphore_are_told)
 {
-    (void)state;
     contender("/parts/leases", "lease-", "first");
     contender("/parts/leases", "lease-", "second");
     check_ok(wire_set(raw, "/parts/leases", "2", -1));
@@ -172,11 +167,10 @@ static const char *text_of(json_t *object, const char *name)
 }
 
 /* Goal: programs get the same, whole and in JSON's own types. */
-static void json_has_all_of_it(void **state)
+TOOL_TEST(json_has_all_of_it)
 {
     char first[256], second[256];
 
-    (void)state;
     snprintf(first, sizeof first, "%s", contender("/json", "lock-", owner_text(7)));
     snprintf(second, sizeof second, "%s", contender("/json", "lock-", "\"quoted\" \\"));
     check_ok(wire_create(raw, "/json/foreign", "", WIRE_EPHEMERAL, NULL, 0));
@@ -200,9 +194,8 @@ static void json_has_all_of_it(void **state)
 }
 
 /* Goal: status shows a semaphore's permits, and which holder was asked to release. */
-static void permits_and_requests_are_told(void **state)
+TOOL_TEST(permits_and_requests_are_told)
 {
-    (void)state;
     check_ok(wire_create(raw, "/permits", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/permits/leases", "3", WIRE_PERSISTENT, NULL, 0));
     contender("/permits/leases", "lease-", "__REVOKE__");
@@ -223,9 +216,8 @@ static const char *const no_texts[] = {"a\xed\xa0\x80z", "\xed\xb0\x80", "\xff\x
 
 /* Goal: data that is no text hides nothing of the tree. status shows such a contender by its session, and
  * the others as usual. */
-static void data_that_is_no_text_hides_nothing(void **state)
+TOOL_TEST(data_that_is_no_text_hides_nothing)
 {
-    (void)state;
     contender("/bytes/good", "lock-", "somebody");
     for (size_t i = 0; i < sizeof no_texts / sizeof no_texts[0]; i++) {
         char root[64];
@@ -260,12 +252,11 @@ static void make_levels(const char *root, int levels, const char *name)
 
 /* Goal: status says so of a path that is too long for a lock, by one name or by many levels. It shows the
  * locks beside it as usual. */
-static void paths_too_long_for_a_lock_are_told(void **state)
+TOOL_TEST(paths_too_long_for_a_lock_are_told)
 {
     static const char *const roots[] = {"/long", "/deep"};
     char path[700];
 
-    (void)state;
     make_levels("/deep", 20, "a-level-of-thirty-bytes-or-more");
     check_ok(wire_create(raw, "/long", "", WIRE_PERSISTENT, NULL, 0));
     snprintf(path, sizeof path, "/long/%0600d", 0);
@@ -293,11 +284,10 @@ static void paths_too_long_for_a_lock_are_told(void **state)
 }
 
 /* Goal: likewise 300 levels, all but the last of which could be locks. */
-static void three_hundred_levels_are_looked_at(void **state)
+TOOL_TEST(three_hundred_levels_are_looked_at)
 {
     int status = -1;
 
-    (void)state;
     make_levels("/levels", 300, "l");
     contender("/levels/beside", "lock-", owner_text(1));
     struct tool tool = tool_run("status", "/levels");
@@ -344,11 +334,10 @@ static void check_shown(const struct tool *tool, bool is_written_out)
 }
 
 /* Goal: others' text does nothing to a terminal or a line, wherever it is shown; ordinary text stays. */
-static void what_is_not_seen_is_written_out(void **state)
+TOOL_TEST(what_is_not_seen_is_written_out)
 {
     char root[300], owner[300];
 
-    (void)state;
     snprintf(root, sizeof root, "/hidden/n%sn", all_hidden(true));
     snprintf(owner, sizeof owner, "a\\stra\xc3\x9f\xe6\x97\xa5%s", all_hidden(false));
     const char *node = contender(root, "lock-", owner);
@@ -372,9 +361,8 @@ static void what_is_not_seen_is_written_out(void **state)
 
 /* Goal: --watch shows contenders as they come and go, in color, with no line wider than the terminal; ^C
  * ends it. */
-static void watch_draws_again(void **state)
+TOOL_TEST(watch_draws_again)
 {
-    (void)state;
     const char *holder = contender("/watch", "lock-", owner_text(1));
     struct typist *typist = typist_run(50, "status", "--watch", "/watch");
     typist_wait(typist, "\033[1m/watch  mutex, 1 held, 0 waiting\033[0m");
@@ -393,9 +381,8 @@ static void watch_draws_again(void **state)
 
 /* Goal: without a terminal, or with NO_COLOR, status prints no color. Without a terminal it refuses --watch.
  * It reports a wrong call. */
-static void without_a_terminal_it_is_plain(void **state)
+TOOL_TEST(without_a_terminal_it_is_plain)
 {
-    (void)state;
     contender("/plain", "lock-", owner_text(1));
     struct tool tool = tool_run("status", "/plain");
     check_num(tool_status(&tool), ==, 0);
@@ -414,11 +401,10 @@ static void without_a_terminal_it_is_plain(void **state)
 
 /* Goal: status says so of a path that it may not read. If that is the given path, its exit status says so
  * too. */
-static void what_is_denied_is_told(void **state)
+TOOL_TEST(what_is_denied_is_told)
 {
     static const struct wire_acl nothing = {1 << 4, "world", "anyone"};
 
-    (void)state;
     check_ok(wire_create(raw, "/denied", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, "/denied/below", "", WIRE_PERSISTENT, &nothing, 1, NULL, 0));
     tool_check(0, "/denied/below  cannot be read: the ACL denies READ\n", "status", "/denied");
@@ -427,12 +413,11 @@ static void what_is_denied_is_told(void **state)
 
 /* Goal: one node that may not be read is no reason to give up on the others, whatever the server says of it.
  * Method: exists is answered as a newer server does; all commands that look. */
-static void one_unreadable_node_is_told(void **state)
+TOOL_TEST(one_unreadable_node_is_told)
 {
     static const struct wire_acl unreadable = {0x1f & ~1, "world", "anyone"};
     static const char node[] = "/veiled/a/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
 
-    (void)state;
     struct proxy *proxy = proxy_before(server, 0);
     check_ok(wire_create(raw, "/veiled", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/veiled/a", "", WIRE_PERSISTENT, NULL, 0));
@@ -467,9 +452,8 @@ static void one_unreadable_node_is_told(void **state)
 
 /* Goal: a script can distinguish a server that is connected and silent from what was found. Method: the
  * proxy holds the answer back. The session timeout is so long that the link does not break first. */
-static void a_server_that_falls_silent_gave_no_answer(void **state)
+TOOL_TEST(a_server_that_falls_silent_gave_no_answer)
 {
-    (void)state;
     struct proxy *proxy = proxy_before(server, 0);
     contender("/silent/a", "lock-", "holds");
     check_ok(proxy_hold_reply(proxy, PROXY_CHILDREN2, 1));
@@ -479,28 +463,4 @@ static void a_server_that_falls_silent_gave_no_answer(void **state)
     check_num(tool_status(&tool), ==, 69);
     check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1));
     proxy_stop(proxy);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks_below_a_path_are_told),
-        cmocka_unit_test(all_locks_are_told),
-        cmocka_unit_test(idle_paths_can_be_left_out),
-        cmocka_unit_test(many_free_paths_are_told_soon),
-        cmocka_unit_test(parts_of_a_semaphore_are_told),
-        cmocka_unit_test(json_has_all_of_it),
-        cmocka_unit_test(data_that_is_no_text_hides_nothing),
-        cmocka_unit_test(paths_too_long_for_a_lock_are_told),
-        cmocka_unit_test(three_hundred_levels_are_looked_at),
-        cmocka_unit_test(what_is_not_seen_is_written_out),
-        cmocka_unit_test(permits_and_requests_are_told),
-        cmocka_unit_test(a_server_that_falls_silent_gave_no_answer),
-        cmocka_unit_test(watch_draws_again),
-        cmocka_unit_test(without_a_terminal_it_is_plain),
-        cmocka_unit_test(what_is_denied_is_told),
-        cmocka_unit_test(one_unreadable_node_is_told),
-    };
-
-    return TOOL_MAIN(argc, argv, "tool status", tests);
 }

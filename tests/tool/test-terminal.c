@@ -130,7 +130,7 @@ static void shell_end(struct shell *shell)
 /* --- the tests ----------------------------------------------------------------------------------- */
 
 /* Goal: the command has the terminal: it is typed to, and finds its own group in the foreground. */
-static void the_command_is_typed_to(void **state)
+TOOL_TEST(the_command_is_typed_to)
 {
     const char *path = cluster_path("typed");
     struct shell shell = shell_run("exec $zklock run %s -c 'echo ready; read line; echo got $line; "
@@ -138,7 +138,6 @@ static void the_command_is_typed_to(void **state)
                                    "[ $front = $group ] && echo in front; exit 4'",
                                    path);
 
-    (void)state;
     check_shows(&shell, "ready");
     type(&shell, "hello\n");
     check_shows(&shell, "got hello");
@@ -150,7 +149,7 @@ static void the_command_is_typed_to(void **state)
 }
 
 /* Goal: in a script, whose shell is in zklock's group, and in a pipeline too. */
-static void so_is_one_in_a_script_or_a_pipeline(void **state)
+TOOL_TEST(so_is_one_in_a_script_or_a_pipeline)
 {
     struct shell script =
         shell_run("$zklock run %s -c 'echo ready; read line; echo got $line'; exit 0",
@@ -160,7 +159,6 @@ static void so_is_one_in_a_script_or_a_pipeline(void **state)
                   cluster_path("pipe"));
     struct shell *shells[] = {&script, &pipe};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
         check_shows(shells[i], "ready");
         type(shells[i], "hello\n");
@@ -171,12 +169,11 @@ static void so_is_one_in_a_script_or_a_pipeline(void **state)
 }
 
 /* Goal: ^C ends the command and zklock, whose caller must see the signal. */
-static void ctrl_c_ends_both(void **state)
+TOOL_TEST(ctrl_c_ends_both)
 {
     const char *path = cluster_path("ctrl-c");
     struct worked worked = worked_new();
 
-    (void)state;
     struct shell shell = shell_run("exec $zklock run %s -- $work %s 0", path, worked.name);
     worked_wait(&worked, 1);
     type(&shell, CTRL_C);
@@ -189,14 +186,13 @@ static void ctrl_c_ends_both(void **state)
 
 /* Goal: the command gets each ^C once: where it has the terminal, and where zklock's group has it and passes it
  * on, as in a pipeline, and with an input of its own. */
-static void each_ctrl_c_comes_once(void **state)
+TOOL_TEST(each_ctrl_c_comes_once)
 {
     static const struct {
         const char *before, *behind;
     } lines[] = {
         {"exec", ""}, {"", "; exit 5"}, {"trap : INT;", "| cat; exit 5"}, {"exec", "</dev/null"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct worked worked = worked_new();
         struct shell shell = shell_run("%s $zklock run %s -- $work %s 0 count %s", lines[i].before,
@@ -217,11 +213,10 @@ static void each_ctrl_c_comes_once(void **state)
 
 /* Goal: ^Z stops the command and zklock, so that the shell has its terminal again; the foreground
  * brings both back, and the command has the terminal again. */
-static void ctrl_z_stops_both(void **state)
+TOOL_TEST(ctrl_z_stops_both)
 {
     struct worked worked = worked_new();
 
-    (void)state;
     set_session("30");
     struct shell shell =
         shell_run("exec $zklock run %s -- $work %s 0 count", cluster_path("ctrl-z"), worked.name);
@@ -246,14 +241,13 @@ static void ctrl_z_stops_both(void **state)
 }
 
 /* Goal: a stopped job does not keep a lock from others for ever: it is ended when its window ends. */
-static void a_stopped_job_loses_the_lock(void **state)
+TOOL_TEST(a_stopped_job_loses_the_lock)
 {
     const char *path = cluster_path("stopped");
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *next = cluster_mutex(client, path);
     struct worked worked = worked_new();
 
-    (void)state;
     set_session("1");
     struct shell shell = shell_run("exec $zklock run %s -- $work %s 0 stubborn", path, worked.name);
     worked_wait(&worked, 1);
@@ -271,12 +265,11 @@ static void a_stopped_job_loses_the_lock(void **state)
 }
 
 /* Goal: when the terminal is closed, the command ends and zklock releases the lock. */
-static void a_hangup_ends_both(void **state)
+TOOL_TEST(a_hangup_ends_both)
 {
     const char *path = cluster_path("hangup");
     struct worked worked = worked_new();
 
-    (void)state;
     struct shell shell = shell_run("exec $zklock run %s -- $work %s 0", path, worked.name);
     worked_wait(&worked, 1);
     close(shell.keyboard);
@@ -288,9 +281,8 @@ static void a_hangup_ends_both(void **state)
 }
 
 /* Goal: without a terminal nothing is different. */
-static void no_terminal_is_needed(void **state)
+TOOL_TEST(no_terminal_is_needed)
 {
-    (void)state;
     struct tool tool = tool_start((const char *const[]){"/usr/bin/setsid", "--wait", ZKLOCK, "run",
                                                         "/no-terminal", "-c", "exit 6", NULL});
     check_num(tool_status(&tool), ==, 6);
@@ -325,32 +317,14 @@ static int script_without_terminal(const char *line)
 
 /* Goal: a command that stops itself stops neither zklock nor the script that called it if nobody would
  * continue them. The command itself goes on. */
-static void without_a_terminal_nobody_stops(void **state)
+TOOL_TEST(without_a_terminal_nobody_stops)
 {
     static const char *const signals[] = {"TSTP", "TTIN", "TTOU"};
     char line[600];
 
-    (void)state;
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         snprintf(line, sizeof line, "%s run %s -c 'kill -%s $$; exit 6'; exit $?", ZKLOCK,
                  cluster_path("nobody"), signals[i]);
         check_num(script_without_terminal(line), ==, 6);
     }
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_command_is_typed_to),
-    cmocka_unit_test(so_is_one_in_a_script_or_a_pipeline),
-    cmocka_unit_test(ctrl_c_ends_both),
-    cmocka_unit_test(each_ctrl_c_comes_once),
-    cmocka_unit_test(ctrl_z_stops_both),
-    cmocka_unit_test(a_stopped_job_loses_the_lock),
-    cmocka_unit_test(a_hangup_ends_both),
-    cmocka_unit_test(no_terminal_is_needed),
-    cmocka_unit_test(without_a_terminal_nobody_stops),
-};
-
-int main(int argc, char **argv)
-{
-    return TOOL_MAIN(argc, argv, "terminal", tests);
 }

@@ -19,7 +19,7 @@ void set_session(const char *seconds)
     check_ok(setenv("ZKLOCK_SESSION_TIMEOUT", seconds, 1));
 }
 
-static int prepare(void **state)
+int tool_prepare(void **state)
 {
     if (cluster_raw_open(state) != 0)
         return -1;
@@ -29,32 +29,6 @@ static int prepare(void **state)
     setenv("SHELL", "/bin/sh", 1);
     set_session(SESSION);
     return setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1);
-}
-
-/* The state is the test as it was written: its own teardown comes first. */
-static int finish(void **state)
-{
-    const struct CMUnitTest *test = *state;
-    int rc = test->teardown_func ? test->teardown_func(state) : 0;
-
-    return cluster_raw_close(state) != 0 ? -1 : rc;
-}
-
-int tool_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
-{
-    struct CMUnitTest prepared[64];
-
-    if (n > sizeof prepared / sizeof prepared[0])
-        return 1;
-    memcpy(prepared, tests, n * sizeof *tests);
-    for (size_t i = 0; i < n; i++) {
-        if (tests[i].setup_func)
-            return 1; /* it would not be run */
-        prepared[i].setup_func = prepare;
-        prepared[i].teardown_func = finish;
-        prepared[i].initial_state = (void *)&tests[i];
-    }
-    return cluster_main(argc, argv, name, prepared, n);
 }
 
 void write_file(const char *name, const char *text)

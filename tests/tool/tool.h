@@ -10,11 +10,9 @@
 #include "shared.h"
 #include "cluster.h"
 
-/* As cluster_main. ZKLOCK_SERVERS is then the server, and no configuration file of this machine counts. A test may have a
- * teardown of its own, but no setup. */
-int tool_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
-#define TOOL_MAIN(argc, argv, name, tests)                                                         \
-    tool_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
+/* A test for which ZKLOCK_SERVERS is the server, and no configuration file of this machine counts. */
+#define TOOL_TEST(name) TEST_IN(name, tool_prepare, cluster_raw_close)
+int tool_prepare(void **state);
 
 /* The programs: in the environment, from meson. */
 #define ZKLOCK getenv("ZKL_TEST_TOOL")

@@ -14,13 +14,7 @@
 #ifndef ZKL_TEST_SCRIPT_H
 #define ZKL_TEST_SCRIPT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/core.h"
 

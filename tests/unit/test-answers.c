@@ -246,9 +246,8 @@ static void check_one(size_t request, int code)
 
 /* Goal: none ends in a hang, a leak or "report it". Method: each request is answered so once, then all answers are
  * good. */
-static void every_code_to_every_request(void **state)
+TEST(every_code_to_every_request)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         for (size_t j = 0; j < sizeof codes / sizeof *codes; j++)
             check_one(i, codes[j]);
@@ -257,11 +256,10 @@ static void every_code_to_every_request(void **state)
 
 /* Goal: what a server is too busy to do is asked for again, later each time. Method: a create is throttled ten
  * times in a row. */
-static void a_throttled_request_is_tried_again_with_back_off(void **state)
+TEST(a_throttled_request_is_tried_again_with_back_off)
 {
     struct script *s = script_connected();
     int64_t last_ms = 0, waited_ms = 0;
-    (void)state;
     script_lock(s, "/r");
     for (int i = 0; i < 10; i++) {
         script_reply(s, ZKL_REQ_CREATE,
@@ -284,9 +282,8 @@ static void a_throttled_request_is_tried_again_with_back_off(void **state)
 
 /* Goal: a TLS handshake that fails costs the link, and no call. Method: libzookeeper ends a create and a list with -15
  * (B91), the next handshake is good. */
-static void a_failed_handshake_ends_no_call(void **state)
+TEST(a_failed_handshake_ends_no_call)
 {
-    (void)state;
     for (int created = 0; created < 2; created++) {
         struct script *s = script_connected();
         made = created;
@@ -307,9 +304,8 @@ static void a_failed_handshake_ends_no_call(void **state)
 
 /* Goal: a list behind a barrier that the server would not do shows nothing: the create whose answer was lost is not
  * taken for one that was not carried out, neither by its contender nor by the janitor. */
-static void a_list_behind_no_barrier_shows_nothing(void **state)
+TEST(a_list_behind_no_barrier_shows_nothing)
 {
-    (void)state;
     for (int stopped = 0; stopped < 2; stopped++) {
         struct script *s = script_connected();
         script_lock(s, "/r");
@@ -337,10 +333,9 @@ static void a_list_behind_no_barrier_shows_nothing(void **state)
 
 /* Goal: a server that wants a credential ends all with ZKL_EAUTH. Method: one waits, another one's create is answered so,
  * a third comes later. */
-static void a_credential_that_is_wanted_ends_all(void **state)
+TEST(a_credential_that_is_wanted_ends_all)
 {
     struct script *s = script_connected();
-    (void)state;
     script_wait(s, "/q", 9, "50:7");
     script_lock(s, "/r");
     script_forget(s);
@@ -353,23 +348,9 @@ static void a_credential_that_is_wanted_ends_all(void **state)
 }
 
 /* Goal: each answer that ends a call has a code of its own, also where no call gets it, as the session ends first. */
-static void each_end_has_its_code(void **state)
+TEST(each_end_has_its_code)
 {
-    (void)state;
     assert_int_equal(zkl_answer_code(ZKL_ANSWER_AUTH), ZKL_EAUTH);
     assert_int_equal(zkl_answer_code(ZKL_ANSWER_BADPATH), ZKL_EBADPATH);
     assert_int_equal(zkl_answer_code(ZKL_ANSWER_OTHER), ZKL_EPROTO);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_to_every_request),
-        cmocka_unit_test(a_throttled_request_is_tried_again_with_back_off),
-        cmocka_unit_test(a_failed_handshake_ends_no_call),
-        cmocka_unit_test(a_list_behind_no_barrier_shows_nothing),
-        cmocka_unit_test(a_credential_that_is_wanted_ends_all),
-        cmocka_unit_test(each_end_has_its_code),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

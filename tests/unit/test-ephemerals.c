@@ -45,10 +45,9 @@ static void check_room(struct script *s, const char *root)
 
 /* Goal: a node that the session may not own is refused before any request, to the byte, chroot
  * included. */
-static void a_node_too_many_is_refused_before_any_request(void **state)
+TEST(a_node_too_many_is_refused_before_any_request)
 {
     struct script *s = script_with_room(2);
-    (void)state;
     script_hold(s, "/a", 7);
     script_lock(s, "/b"); /* its create is out: that counts, too */
     assert_int_equal(s->core.ephemeral_bytes, 2 * bytes_at(2));
@@ -70,7 +69,7 @@ static void a_node_too_many_is_refused_before_any_request(void **state)
 }
 
 /* Goal: each kind of name counts as it is. */
-static void names_count_as_they_are(void **state)
+TEST(names_count_as_they_are)
 {
     static const struct zkl_naming namings[] = {
         {.role = ZKL_ROLE_LOCK},
@@ -81,7 +80,6 @@ static void names_count_as_they_are(void **state)
         {.role = ZKL_ROLE_READ, .names = ZKL_NAMES_KAZOO},
         {.role = ZKL_ROLE_LOCK, .names = ZKL_NAMES_NAMED, .name = "row 4711"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof namings / sizeof *namings; i++) {
         char guid[ZKL_GUID_LEN + 1], name[ZKL_NODE_NAME_MAX + 1];
         zkl_guid_format((const unsigned char *)"0123456789abcdef", guid);
@@ -92,10 +90,9 @@ static void names_count_as_they_are(void **state)
 
 /* Goal: what a node takes is given back when the server has said that the node is gone, and not
  * before. Method: the delete is sent, its answer lost, and sent again. */
-static void bytes_are_given_back_by_the_answer(void **state)
+TEST(bytes_are_given_back_by_the_answer)
 {
     struct script *s = script_with_room(1);
-    (void)state;
     script_hold(s, "/a", 7);
     script_unlock(s, 1);
     check_full(s, "/b");
@@ -116,10 +113,9 @@ static void bytes_are_given_back_by_the_answer(void **state)
 
 /* Goal: a create whose answer was lost counts once while it is looked for; and, as long as a server
  * may carry it out yet, beside the next one. */
-static void an_unanswered_create_counts_until_it_was_looked_for(void **state)
+TEST(an_unanswered_create_counts_until_it_was_looked_for)
 {
     struct script *s = script_with_room(2);
-    (void)state;
     script_lock(s, "/a");
     script_down(s);
     assert_int_equal(s->core.ephemeral_bytes, bytes_at(2));
@@ -139,10 +135,9 @@ static void an_unanswered_create_counts_until_it_was_looked_for(void **state)
 }
 
 /* Goal: where only one fits, and it may come late, the contender does not ask for another. */
-static void a_late_create_takes_the_room_of_the_next(void **state)
+TEST(a_late_create_takes_the_room_of_the_next)
 {
     struct script *s = script_with_room(1);
-    (void)state;
     script_lock(s, "/a");
     script_down(s);
     script_up(s, SCRIPT_SESSION);
@@ -156,10 +151,9 @@ static void a_late_create_takes_the_room_of_the_next(void **state)
 
 /* Goal: a node that may not be deleted counts until the session ends. Method: the unlock's delete
  * is denied, then a janitor's, then a janitor may not look. */
-static void a_node_that_stays_counts_until_the_end(void **state)
+TEST(a_node_that_stays_counts_until_the_end)
 {
     struct script *s = script_with_room(3);
-    (void)state;
     script_hold(s, "/a", 7);
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NOAUTH);
@@ -183,13 +177,12 @@ static void a_node_that_stays_counts_until_the_end(void **state)
 
 /* Goal: a multi-lock that does not fit as a whole makes nothing, and its transaction is never
  * sent. */
-static void a_group_that_does_not_fit_makes_nothing(void **state)
+TEST(a_group_that_does_not_fit_makes_nothing)
 {
     static const char *const roots[] = {"/a", "/b", "/c"};
     struct zkl_bundle_member members[3];
     struct zkl_bundle group = {.count = 3, .members = members};
     struct script *s = script_with_room(2);
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         members[i] = (struct zkl_bundle_member){
             .contender = &s->contenders[i],
@@ -205,10 +198,9 @@ static void a_group_that_does_not_fit_makes_nothing(void **state)
 }
 
 /* Goal: waiters of a new session queue again in their order, as many as fit; the others are told. */
-static void a_new_session_begins_at_nothing(void **state)
+TEST(a_new_session_begins_at_nothing)
 {
     struct script *s = script_with_room(2);
-    (void)state;
     script_hold(s, "/a", 7);
     script_wait(s, "/b", 9, "5:7");
     script_event(s, ZKL_SE_EXPIRED);
@@ -225,19 +217,4 @@ static void a_new_session_begins_at_nothing(void **state)
     script_stop(s, 2, ZKL_ECLOSED);
     script_stop(s, 3, ZKL_ECLOSED);
     script_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_too_many_is_refused_before_any_request),
-        cmocka_unit_test(names_count_as_they_are),
-        cmocka_unit_test(bytes_are_given_back_by_the_answer),
-        cmocka_unit_test(an_unanswered_create_counts_until_it_was_looked_for),
-        cmocka_unit_test(a_late_create_takes_the_room_of_the_next),
-        cmocka_unit_test(a_node_that_stays_counts_until_the_end),
-        cmocka_unit_test(a_group_that_does_not_fit_makes_nothing),
-        cmocka_unit_test(a_new_session_begins_at_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

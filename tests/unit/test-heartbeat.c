@@ -50,10 +50,9 @@ static void answer_heartbeat(struct script *s, int good)
 
 /* Goal: a hold is proved in a few round trips, however many others may not be checked, and wherever it stands
  * among them. Method: of 61 holds 60 are denied; in each round trip all heartbeats under way are answered. */
-static void many_bad_nodes_cost_few_round_trips(void **state)
+TEST(many_bad_nodes_cost_few_round_trips)
 {
     enum { HOLDS = 61, ROUND_TRIPS = 6 };
-    (void)state;
     for (int good = 1; good <= HOLDS; good += 20) {
         struct script *s = script_connected();
         const int64_t *heartbeat = &s->core.session.proof.newest_proof_boot, before = *heartbeat;
@@ -69,12 +68,4 @@ static void many_bad_nodes_cost_few_round_trips(void **state)
         assert_true(*heartbeat > before);
         end(s, HOLDS);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_bad_nodes_cost_few_round_trips),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

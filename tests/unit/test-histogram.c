@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Histograms of times: where a time is counted, and what is read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/histogram.h"
 
@@ -17,9 +13,8 @@ static int64_t samples[SAMPLES];
 
 /* Goal: every time counts in one bucket, by the public bounds. Method: each bound, and the values
  * just below and above it. */
-static void a_time_is_counted_below_its_bound(void **state)
+TEST(a_time_is_counted_below_its_bound)
 {
-    (void)state;
     for (size_t i = 0; i < ZKL_HISTOGRAM_BUCKETS; i++) {
         struct zkl_histogram h = {.count = 0};
         int64_t bound = zkl_histogram_bound_ns(i);
@@ -69,9 +64,8 @@ static void check_percentiles(const struct zkl_histogram *h)
 
 /* Goal: no percentile is farther from the truth than the header says. Method: times of all lengths, and
  * of one length, against their sorted list. */
-static void percentiles_are_within_the_stated_error(void **state)
+TEST(percentiles_are_within_the_stated_error)
 {
-    (void)state;
     srand(1);
     for (int range = 1; range < 44; range++) {
         struct zkl_histogram h = {.count = 0};
@@ -85,11 +79,10 @@ static void percentiles_are_within_the_stated_error(void **state)
 }
 
 /* Goal: a time above the last bound still differs from none, and no time is negative. */
-static void the_ends_are_kept(void **state)
+TEST(the_ends_are_kept)
 {
     struct zkl_histogram h = {.count = 0}, sum = {.count = 0};
     int64_t day = INT64_C(24) * 3600 * 1000000000;
-    (void)state;
     assert_int_equal(zkl_histogram_percentile_ns(&h, 50), 0);
     assert_int_equal(zkl_histogram_percentile_ns(NULL, 50), 0);
     zkl_histogram_add(&h, -5);
@@ -103,14 +96,4 @@ static void the_ends_are_kept(void **state)
     assert_int_equal(sum.sum_ns, 2 * day);
     assert_int_equal(sum.max_ns, day);
     assert_int_equal(sum.buckets[ZKL_HISTOGRAM_BUCKETS - 1], 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_time_is_counted_below_its_bound),
-        cmocka_unit_test(percentiles_are_within_the_stated_error),
-        cmocka_unit_test(the_ends_are_kept),
-    };
-    return cmocka_run_group_tests_name("histogram", tests, NULL, NULL);
 }

@@ -28,9 +28,8 @@ static enum verdict at(int64_t since_ms, enum run_end end, int value, bool retry
 }
 
 /* Goal: the distance from the beginning decides, to the millisecond, and how the run ended does not. */
-static void the_beginning_decides(void **state)
+TEST(the_beginning_decides)
 {
-    (void)state;
     for (enum run_end end = RUN_UNENDED; end <= RUN_LOST; end++) {
         check_num(at(0, end, 0, false), ==, VERDICT_EARLY);
         check_num(at(5000, end, 1, false), ==, VERDICT_EARLY);
@@ -42,11 +41,10 @@ static void the_beginning_decides(void **state)
 
 /* Goal: a leader whose clock is late by no more than the distance is believed to be late; beyond that the
  * record would keep the command from running for too long. */
-static void a_clock_that_goes_back(void **state)
+TEST(a_clock_that_goes_back)
 {
     struct last_run run = run_of(RUN_EXITED, 0);
 
-    (void)state;
     check_num(at(-1, RUN_EXITED, 0, false), ==, VERDICT_EARLY);
     check_num(at(-HOUR, RUN_EXITED, 0, false), ==, VERDICT_EARLY);
     check_num(at(-WITHIN, RUN_EXITED, 0, false), ==, VERDICT_EARLY);
@@ -58,9 +56,8 @@ static void a_clock_that_goes_back(void **state)
 }
 
 /* Goal: with retry_failed only a good end counts; what never began never counts. */
-static void what_did_not_end_well(void **state)
+TEST(what_did_not_end_well)
 {
-    (void)state;
     check_num(at(1, RUN_EXITED, 0, true), ==, VERDICT_EARLY);
     check_num(at(1, RUN_EXITED, 3, true), ==, VERDICT_RUN);
     check_num(at(1, RUN_KILLED, 9, true), ==, VERDICT_RUN);
@@ -74,7 +71,7 @@ static void what_did_not_end_well(void **state)
 
 /* Goal: each end is read as it was written. The beginning of a run without an end is the node's mtime; of one
  * with an end it stands in the text, as the mtime is then the end's. */
-static void text_and_back(void **state)
+TEST(text_and_back)
 {
     static const struct {
         enum run_end end;
@@ -88,7 +85,6 @@ static void text_and_back(void **state)
     char text[LAST_RUN_TEXT];
     struct last_run run = run_of(RUN_UNENDED, 0), back;
 
-    (void)state;
     size_t length = last_run_write(&run, text);
     check_text(text, "zklock-run=1\nhost=web1\npid=4711\ntoken=231\n");
     check_num(length, ==, strlen(text));
@@ -109,7 +105,7 @@ static void text_and_back(void **state)
 
 /* Goal: no data is no run; data of others, or a record that is cut or too new, is not taken for
  * one; a name that a later version adds does not matter. */
-static void what_is_no_record(void **state)
+TEST(what_is_no_record)
 {
     static const char *const none[] = {"x",
                                        "10.0.0.1 4711",
@@ -126,7 +122,6 @@ static void what_is_no_record(void **state)
     char large[LAST_RUN_TEXT + 1];
     struct last_run run;
 
-    (void)state;
     check_true(last_run_read(&run, "", 0, NIGHT));
     check_num(run.end, ==, RUN_NEVER);
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
@@ -139,24 +134,12 @@ static void what_is_no_record(void **state)
 }
 
 /* Goal: a record's node is recognized by its name, which names its lock. */
-static void the_name_tells_the_lock(void **state)
+TEST(the_name_tells_the_lock)
 {
-    (void)state;
     check_num(last_run_lock_length("/locks/backup.last-run"), ==, strlen("/locks/backup"));
     check_num(last_run_lock_length("/a.last-run"), ==, 2);
     check_num(last_run_lock_length("/a/.last-run"), ==, 0);
     check_num(last_run_lock_length("/a/last-run"), ==, 0);
     check_num(last_run_lock_length("/a.last-run/b"), ==, 0);
     check_num(last_run_lock_length(".last-run"), ==, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_beginning_decides), cmocka_unit_test(a_clock_that_goes_back),
-        cmocka_unit_test(what_did_not_end_well), cmocka_unit_test(text_and_back),
-        cmocka_unit_test(what_is_no_record),     cmocka_unit_test(the_name_tells_the_lock),
-    };
-
-    return cmocka_run_group_tests_name("last run", tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Holders and waiters, from the names of a lock's children. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/listing.h"
 #include "core/queue.h"
@@ -75,9 +71,8 @@ static void expect(const char *words, int permits, enum zkl_lock_kind kind, cons
 
 /* Goal: the smallest number holds, every other contender waits for the one before, whichever
  * library named the nodes; strangers come last. */
-static void a_mutex_has_one_holder_and_a_queue(void **state)
+TEST(a_mutex_has_one_holder_and_a_queue)
 {
-    (void)state;
     expect("readme a-lock-0000000009 0123__lock__0000000007 x-0a1b-0000000008 b-lock--000000002 0",
            0, ZKL_LOCK_KIND_MUTEX,
            "b-lock--000000002 holds lock\n"
@@ -92,9 +87,8 @@ static void a_mutex_has_one_holder_and_a_queue(void **state)
 
 /* Goal: readers before the first writer hold together; a writer waits for the one just before it, a
  * reader for the nearest writer. */
-static void readers_hold_together(void **state)
+TEST(readers_hold_together)
 {
-    (void)state;
     expect("a-__READ__0000000001 b-__READ__0000000002 c-__WRIT__0000000003 d-__READ__0000000004 "
            "e-__READ__0000000005 f-__WRIT__0000000006 77__rlock__0000000007",
            0, ZKL_LOCK_KIND_RWLOCK,
@@ -109,9 +103,8 @@ static void readers_hold_together(void **state)
 
 /* Goal: a thread that holds the write lock and has read under it holds both, whichever of the two
  * names is the smaller; the next writer waits. */
-static void a_writer_that_reads_holds_both(void **state)
+TEST(a_writer_that_reads_holds_both)
 {
-    (void)state;
     expect("a-__WRIT__0000000007 b-__READ__0000000007 c-__WRIT__0000000008", 0,
            ZKL_LOCK_KIND_RWLOCK,
            "a-__WRIT__0000000007 holds write\n"
@@ -127,9 +120,8 @@ static void a_writer_that_reads_holds_both(void **state)
 #define G "_c_00000000-0000-4000-8000-000000000000-"
 
 /* Goal: named locks under one root are queues of their own, beside the plain one. */
-static void each_name_is_a_queue_of_its_own(void **state)
+TEST(each_name_is_a_queue_of_its_own)
 {
-    (void)state;
     expect(G "b_lock_0000000003 " G "a_lock_0000000001 " G "lock-0000000002 " G
              "b_lock_0000000004 " G "a_lock_0000000005 " G "lock-0000000006 " G
              "a-b_lock_0000000007 b_lock_0000000000",
@@ -148,9 +140,8 @@ static void each_name_is_a_queue_of_its_own(void **state)
 
 /* Goal: as many of the leases as there are permits hold, by their numbers; behind them those that
  * have made one more, then the inner queue. */
-static void as_many_leases_hold_as_there_are_permits(void **state)
+TEST(as_many_leases_hold_as_there_are_permits)
 {
-    (void)state;
     expect("config locks/d-lock-0000000009 leases/c-lease-0000000005 leases/a-lease-0000000003 "
            "leases/b-lease-0000000004 locks/c-lock-0000000008 leases/note locks/readme "
            "leases/e-lock-0000000001",
@@ -172,12 +163,11 @@ static void as_many_leases_hold_as_there_are_permits(void **state)
 
 /* Goal: if the number of permits is unknown, all leases hold except that of a contender that is
  * just asking for one: the newest, if it is of the session that is first in the inner queue. */
-static void without_a_number_the_newest_of_the_asker_waits(void **state)
+TEST(without_a_number_the_newest_of_the_asker_waits)
 {
     static const char leases[] =
         "leases/a-lease-0000000003@17 leases/b-lease-0000000004@18 leases/c-lease-0000000005@19 ";
     char words[512];
-    (void)state;
     snprintf(words, sizeof words, "%s%s", leases,
              "locks/d-lock-0000000009@19 locks/e-lock-0000000010@20");
     expect(words, 0, ZKL_LOCK_KIND_SEMAPHORE,
@@ -231,10 +221,9 @@ static size_t draw_list(void)
 
 /* Goal: holder, waiter and whom it waits for are what each contender itself would say. Method: random
  * lists; each entry looks at the list with the predicate that grants locks. */
-static void everybody_agrees_with_the_listing(void **state)
+TEST(everybody_agrees_with_the_listing)
 {
     const char *children[LIST_MAX];
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         size_t count = draw_list();
         zkl_listing_judge(list, count, 0);
@@ -251,18 +240,4 @@ static void everybody_agrees_with_the_listing(void **state)
             assert_ptr_equal(waits_for, look.predecessor);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mutex_has_one_holder_and_a_queue),
-        cmocka_unit_test(readers_hold_together),
-        cmocka_unit_test(a_writer_that_reads_holds_both),
-        cmocka_unit_test(each_name_is_a_queue_of_its_own),
-        cmocka_unit_test(as_many_leases_hold_as_there_are_permits),
-        cmocka_unit_test(without_a_number_the_newest_of_the_asker_waits),
-        cmocka_unit_test(everybody_agrees_with_the_listing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,9 +130,8 @@ static void gone(void)
 /* --- handing on --------------------------------------------------------------------------------- */
 
 /* Goal: those who wait get it in their order, without a request; a try does not wait. */
-static void it_is_handed_on_in_order(void **state)
+TEST(it_is_handed_on_in_order)
 {
-    (void)state;
     begin(10, 0);
     get();
     join(2, ZKL_LOCAL_QUEUE_WAITS);
@@ -159,9 +158,8 @@ static void it_is_handed_on_in_order(void **state)
 
 /* Goal: without other clients it is handed on forever, after one list; with another client at most
  * this often in a row, and then the next one queues behind the delete. */
-static void it_is_handed_on_so_often(void **state)
+TEST(it_is_handed_on_so_often)
 {
-    (void)state;
     begin(2, 0);
     get();
     for (int i = 0; i < 3; i++) { /* the third one asks whether others queue */
@@ -199,9 +197,8 @@ static void it_is_handed_on_so_often(void **state)
 
 /* Goal: when the owner that queues for all gives up, the next one follows; when it loses the node,
  * immediately. */
-static void the_next_one_queues(void **state)
+TEST(the_next_one_queues)
 {
-    (void)state;
     begin(2, 0);
     join(1, ZKL_LOCAL_QUEUE_QUEUES);
     join(2, ZKL_LOCAL_QUEUE_WAITS);
@@ -235,9 +232,8 @@ static void the_next_one_queues(void **state)
 }
 
 /* Goal: what is in doubt, asked for, or leased is not handed on. */
-static void what_is_not_sure_is_not_handed_on(void **state)
+TEST(what_is_not_sure_is_not_handed_on)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         begin(2, 60000);
         get();
@@ -261,9 +257,8 @@ static void what_is_not_sure_is_not_handed_on(void **state)
  * --------------------------------------------------------------------------- */
 
 /* Goal: it is kept after two requests, once for the node, and taken again without any. */
-static void it_is_kept(void **state)
+TEST(it_is_kept)
 {
-    (void)state;
     begin(0, 60000);
     get();
     assert_true(unlock(1));
@@ -290,9 +285,8 @@ static void it_is_kept(void **state)
 
 /* Goal: no contender is overlooked behind it. Method: all that can show others, or forbid keeping
  * it. */
-static void it_is_given_up(void **state)
+TEST(it_is_given_up)
 {
-    (void)state;
     for (int i = 0; i < 7; i++) {
         begin(0, 60000);
         if (i < 3) {
@@ -325,9 +319,8 @@ static void it_is_given_up(void **state)
 
 /* Goal: if the path's numbers are about to be used up, and the next contender could only wait for a
  * new path, without a visible node, nothing is kept. */
-static void the_last_numbers_are_not_kept(void **state)
+TEST(the_last_numbers_are_not_kept)
 {
-    (void)state;
     for (int early = 0; early < 2; early++) {
         char alone[32];
         int32_t number = ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR - early;
@@ -345,9 +338,8 @@ static void the_last_numbers_are_not_kept(void **state)
 /* Goal: a node that could not receive a request for its release, as there is no room for the watch
  * on it, is not kept. Method: room for that on the path and half of the node's, which is what a
  * node's own watch gets. */
-static void who_can_not_be_asked_is_not_kept(void **state)
+TEST(who_can_not_be_asked_is_not_kept)
 {
-    (void)state;
     begin(0, 60000);
     s->core.watch_bytes_max = 40;
     get();
@@ -361,9 +353,8 @@ static void who_can_not_be_asked_is_not_kept(void **state)
 
 /* Goal: while an owner is in it, a contender is reported to the next unlock only, also after
  * another link. */
-static void who_queues_meanwhile_is_not_forgotten(void **state)
+TEST(who_queues_meanwhile_is_not_forgotten)
 {
-    (void)state;
     begin(0, 60000);
     keep();
     join(2, ZKL_LOCAL_QUEUE_GIVEN);
@@ -380,9 +371,8 @@ static void who_queues_meanwhile_is_not_forgotten(void **state)
 
 /* Goal: it is deleted when its time is over, counted from the last unlock; the timer is set once
  * for many. */
-static void it_goes_when_its_time_is_over(void **state)
+TEST(it_goes_when_its_time_is_over)
 {
-    (void)state;
     begin(0, 1000);
     keep();
     script_at(s, 600);
@@ -401,9 +391,8 @@ static void it_goes_when_its_time_is_over(void **state)
 }
 
 /* Goal: only its own time decides when it is deleted. Method: another lock's timer comes first. */
-static void another_timer_is_not_its_own(void **state)
+TEST(another_timer_is_not_its_own)
 {
-    (void)state;
     begin(0, 1000);
     keep();
     struct zkl_local_queue sooner = {.timed = true, .next_timed = s->core.timed_local_queues};
@@ -421,9 +410,8 @@ static void another_timer_is_not_its_own(void **state)
 
 /* Goal: a holder whose node was deleted is not forgotten if the next one gets it first. Method: the
  * list of the next contender shows its own node alone. */
-static void the_next_one_may_be_first_to_know(void **state)
+TEST(the_next_one_may_be_first_to_know)
 {
-    (void)state;
     begin(0, 0);
     get();
     join(2, ZKL_LOCAL_QUEUE_QUEUES);
@@ -443,9 +431,8 @@ static void the_next_one_may_be_first_to_know(void **state)
 
 /* Goal: a hold that came another way, by a multi-lock, is kept too; but not if another contender
  * queues. */
-static void another_hold_is_kept(void **state)
+TEST(another_hold_is_kept)
 {
-    (void)state;
     begin(0, 1000);
     script_hold(s, "/r", 7);
     assert_true(zkl_local_queue_pass(&s->core, now(), &local_queue, script_contender(s, 1)));
@@ -466,9 +453,8 @@ static void another_hold_is_kept(void **state)
 
 /* Goal: a try that finds one node that may have no holder queues behind it; else, or without leave
  * to, it says busy after one read. */
-static void a_try_queues_behind_it(void **state)
+TEST(a_try_queues_behind_it)
 {
-    (void)state;
     s = script_connected();
     script_try_behind_retained(s, "/r");
     script_listed(s, "r5:3");
@@ -504,9 +490,8 @@ static void a_try_queues_behind_it(void **state)
 
 /* Goal: no idle node stays that cannot hear of a request to release it. Method: its own watch is
  * refused by the server, after the step that asked for it. */
-static void whose_watch_is_denied_is_not_kept(void **state)
+TEST(whose_watch_is_denied_is_not_kept)
 {
-    (void)state;
     begin(0, 60000);
     get();
     assert_true(unlock(1));
@@ -519,9 +504,8 @@ static void whose_watch_is_denied_is_not_kept(void **state)
 
 /* Likewise where its data changed (another client asks for it): the watch is used up, and can't be
  * set anew for want of memory. */
-static void whose_watch_is_not_set_anew_is_not_kept(void **state)
+TEST(whose_watch_is_not_set_anew_is_not_kept)
 {
-    (void)state;
     begin(0, 60000);
     keep();
     s->refuse[ZKL_REQ_WATCH] = ZKL_ANSWER_NOMEM;
@@ -540,11 +524,10 @@ static void other_dropped(struct zkl_local_queue *t, struct zkl_contender *c)
 
 /* Goal: a waiter's create goes out behind the delete before it also where a multi-lock passes another
  * member in between, which is kept. */
-static void the_next_one_queues_behind_the_delete(void **state)
+TEST(the_next_one_queues_behind_the_delete)
 {
     static struct zkl_local_queue other;
     struct zkl_contender *c2;
-    (void)state;
     begin(1, 0);
     get();
     c2 = &s->contenders[10];
@@ -573,28 +556,4 @@ static void the_next_one_queues_behind_the_delete(void **state)
     script_close(s);
     zkl_local_queue_fini(&s->core, now(), &other);
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_handed_on_in_order),
-        cmocka_unit_test(it_is_handed_on_so_often),
-        cmocka_unit_test(the_next_one_queues),
-        cmocka_unit_test(what_is_not_sure_is_not_handed_on),
-        cmocka_unit_test(it_is_kept),
-        cmocka_unit_test(it_is_given_up),
-        cmocka_unit_test(the_last_numbers_are_not_kept),
-        cmocka_unit_test(who_can_not_be_asked_is_not_kept),
-        cmocka_unit_test(who_queues_meanwhile_is_not_forgotten),
-        cmocka_unit_test(it_goes_when_its_time_is_over),
-        cmocka_unit_test(another_timer_is_not_its_own),
-        cmocka_unit_test(the_next_one_may_be_first_to_know),
-        cmocka_unit_test(another_hold_is_kept),
-        cmocka_unit_test(a_try_queues_behind_it),
-        cmocka_unit_test(whose_watch_is_denied_is_not_kept),
-        cmocka_unit_test(whose_watch_is_not_set_anew_is_not_kept),
-        cmocka_unit_test(the_next_one_queues_behind_the_delete),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,10 +48,9 @@ static void end(struct script *s)
 }
 
 /* Goal: a stranger's name may be as long as ZooKeeper lets it: its node is watched all the same. */
-static void a_long_name_is_watched(void **state)
+TEST(a_long_name_is_watched)
 {
     struct script *s = script_connected();
-    (void)state;
     queue_behind_long_name(s);
     assert_int_equal(script_contender(s, 1)->machine.state, ZKL_CONTENDER_WAITING);
     assert_non_null(script_contender(s, 1)->subs[ZKL_SUB_PRED].watch);
@@ -64,10 +63,9 @@ static void a_long_name_is_watched(void **state)
 }
 
 /* Goal: no memory for its path ends the lock request. */
-static void no_memory_for_a_long_name_ends_the_lock_request(void **state)
+TEST(no_memory_for_a_long_name_ends_the_lock_request)
 {
     struct script *s = script_connected();
-    (void)state;
     out_of_memory = true;
     queue_behind_long_name(s);
     out_of_memory = false;
@@ -78,10 +76,9 @@ static void no_memory_for_a_long_name_ends_the_lock_request(void **state)
 }
 
 /* Goal: no memory for the watch on an exhausted root ends the lock request, with its reason. */
-static void no_memory_for_the_root_s_watch_ends_the_lock_request(void **state)
+TEST(no_memory_for_the_root_s_watch_ends_the_lock_request)
 {
     struct script *s = script_connected();
-    (void)state;
     script_lock(s, "/r");
     script_created(s, ZKL_SEQUENCE_HARD);
     script_forget(s);
@@ -95,12 +92,11 @@ static void no_memory_for_the_root_s_watch_ends_the_lock_request(void **state)
 }
 
 /* Goal: who stays in an exhausted path is asked to let go, whatever its name is. Method: one that is longer than any of ours. */
-static void who_stays_may_have_a_long_name(void **state)
+TEST(who_stays_may_have_a_long_name)
 {
     char name[ZKL_PATH_MAX + 2 * ZKL_NODE_NAME_MAX];
     const char *children[] = {name};
     struct script *s = script_connected();
-    (void)state;
     memset(name, 'x', sizeof name);
     memcpy(name, "00000000000080008000000000000000", 32);
     strcpy(name + sizeof name - 17, "-lock-0000000007");
@@ -115,15 +111,4 @@ static void who_stays_may_have_a_long_name(void **state)
     script_stop(s, 1, ZKL_ECANCELED);
     script_close(s);
     script_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_name_is_watched),
-        cmocka_unit_test(no_memory_for_a_long_name_ends_the_lock_request),
-        cmocka_unit_test(who_stays_may_have_a_long_name),
-        cmocka_unit_test(no_memory_for_the_root_s_watch_ends_the_lock_request),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

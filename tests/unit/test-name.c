@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names on the wire: paths, server lists, GUIDs, and which children are contenders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/name.h"
 
@@ -23,10 +19,9 @@ static void expect_fault(const char *path, const char *part)
 
 /* Goal: paths that ZooKeeper takes are taken. Method: the shortest, nested, dotted, blank,
  * UTF-8, and the longest. */
-static void good_paths_are_accepted(void **state)
+TEST(good_paths_are_accepted)
 {
     char longest[ZKL_PATH_MAX + 1];
-    (void)state;
     assert_null(zkl_path_fault("/a"));
     assert_null(zkl_path_fault("/locks/report/.hidden/..."));
     assert_null(zkl_path_fault("/with blank/lock-0000000001"));
@@ -41,10 +36,9 @@ static void good_paths_are_accepted(void **state)
 }
 
 /* Goal: each bad path is refused with what is wrong. Method: one of each kind. */
-static void bad_paths_are_refused_with_the_reason(void **state)
+TEST(bad_paths_are_refused_with_the_reason)
 {
     char too_long[ZKL_PATH_MAX + 2];
-    (void)state;
     expect_fault("", "empty");
     expect_fault("locks", "slash");
     expect_fault("/", "root node");
@@ -67,9 +61,8 @@ static void bad_paths_are_refused_with_the_reason(void **state)
 
 /* Goal: what is no UTF-8, or what ZooKeeper refuses of it, is refused. Method: cut, overlong,
  * stray and forbidden sequences, also at the end of the text. */
-static void bad_utf8_is_refused(void **state)
+TEST(bad_utf8_is_refused)
 {
-    (void)state;
     expect_fault("/a\xff", "UTF-8");
     expect_fault("/a\x80", "UTF-8");
     expect_fault("/a\xc3", "UTF-8");
@@ -89,12 +82,11 @@ static void bad_utf8_is_refused(void **state)
 
 /* Goal: a GUID is a version 4 UUID as Java writes it. Method: known bytes; the bits of version
  * and variant are overwritten. */
-static void a_guid_is_a_version_4_uuid(void **state)
+TEST(a_guid_is_a_version_4_uuid)
 {
     static const unsigned char zeros[16];
     unsigned char bytes[16];
     char guid[ZKL_GUID_LEN + 1];
-    (void)state;
     for (int i = 0; i < 16; i++)
         bytes[i] = (unsigned char)(0xf0 + i);
     zkl_guid_format(bytes, guid);
@@ -105,7 +97,7 @@ static void a_guid_is_a_version_4_uuid(void **state)
 
 /* Goal: a node that may stay without a holder is recognized by its name, in both styles, and no
  * other is. */
-static void a_retained_node_is_known_by_its_guid(void **state)
+TEST(a_retained_node_is_known_by_its_guid)
 {
     static const struct zkl_naming namings[] = {
         {.role = ZKL_ROLE_LOCK},
@@ -122,7 +114,6 @@ static void a_retained_node_is_known_by_its_guid(void **state)
         "x-8-0000000008"};
     unsigned char bytes[16];
     char guid[ZKL_GUID_LEN + 1], name[ZKL_NODE_NAME_MAX + 1];
-    (void)state;
     memset(bytes, 0xff, sizeof bytes);
     zkl_guid_format(bytes, guid);
     for (size_t i = 0; i < sizeof namings / sizeof *namings; i++) {
@@ -141,7 +132,7 @@ static void a_retained_node_is_known_by_its_guid(void **state)
 
 /* Goal: prefixes are those of the peers, and the longest name fits. Method: the text of each naming;
  * the longest with the smallest number. */
-static void a_node_name_is_its_peers(void **state)
+TEST(a_node_name_is_its_peers)
 {
 #define GUID "00000000-0000-4000-8000-000000000000"
     static struct zkl_naming longest = {.names = ZKL_NAMES_NAMED};
@@ -161,7 +152,6 @@ static void a_node_name_is_its_peers(void **state)
         {{.names = ZKL_NAMES_NAMED, .name = "report"}, "_c_" GUID "-report_lock_"},
     };
     char prefix[ZKL_NODE_NAME_MAX + 1];
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         zkl_name_prefix(&all[i].naming, GUID, prefix);
         assert_string_equal(prefix, all[i].prefix);
@@ -181,7 +171,7 @@ static void expect_number(const char *name, int32_t expected)
 
 /* Goal: contenders of other libraries and other kinds are known for what they are. Method: a name
  * of each. */
-static void peers_names_are_known(void **state)
+TEST(peers_names_are_known)
 {
     static const struct {
         const char *name;
@@ -197,7 +187,6 @@ static void peers_names_are_known(void **state)
         {"x-72057594037927936-0000000012", ZKL_ROLE_LOCK, ZKL_PEER_ZOOKEEPER, 12},
         {"x--72057594037927936--000000012", ZKL_ROLE_LOCK, ZKL_PEER_ZOOKEEPER, -12},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct zkl_node_name place;
         assert_true(zkl_name_parse(all[i].name, &mutex, &place));
@@ -218,10 +207,9 @@ static void peers_names_are_known(void **state)
 
 /* Goal: a named lock's name can always be separated from the rest of its node's. Method: names that
  * cannot; names that can. */
-static void bad_lock_names_are_refused(void **state)
+TEST(bad_lock_names_are_refused)
 {
     static const char *const bad[] = {"", "a/b", "a_lock_b", "_lock_", "a\nb", "."};
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_non_null(zkl_lock_name_fault(bad[i]));
     assert_null(zkl_lock_name_fault("report"));
@@ -236,9 +224,8 @@ static void bad_lock_names_are_refused(void **state)
 
 /* Goal: numbers are read with their sign, whatever their width. Method: the ends of the range,
  * 11 characters, names of other libraries. */
-static void numbers_are_read_with_their_sign(void **state)
+TEST(numbers_are_read_with_their_sign)
 {
-    (void)state;
     expect_number("lock-0000000000", 0);
     expect_number("_c_00000000-0000-4000-8000-000000000000-lock-0000000007", 7);
     expect_number("lock-2147483647", INT32_MAX);
@@ -252,7 +239,7 @@ static void numbers_are_read_with_their_sign(void **state)
 
 /* Goal: other children are no contenders. Method: no number, more than a number, too many
  * digits, beyond 32 bits, other recipes' names. */
-static void other_children_are_foreign(void **state)
+TEST(other_children_are_foreign)
 {
     static const char *const names[] = {"",
                                         "lock-",
@@ -278,7 +265,6 @@ static void other_children_are_foreign(void **state)
                                         "lock-0000000001lock-",
                                         "lock-1-lock"};
     struct zkl_node_name place;
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (zkl_name_parse(names[i], &mutex, &place))
             fail_msg("\"%s\" is taken for %d", names[i], (int)place.sequence);
@@ -287,9 +273,8 @@ static void other_children_are_foreign(void **state)
 
 /* Goal: the exhausted zone is where every number may be given twice, with 2^20 to spare. Method:
  * its edges. */
-static void the_exhausted_zone_has_its_edges(void **state)
+TEST(the_exhausted_zone_has_its_edges)
 {
-    (void)state;
     assert_false(zkl_sequence_exhausted(0));
     assert_false(zkl_sequence_exhausted(ZKL_SEQUENCE_HARD - 1));
     assert_true(zkl_sequence_exhausted(ZKL_SEQUENCE_HARD));
@@ -314,11 +299,10 @@ static const char *recognised(const char *child, enum zkl_role role, int32_t seq
 
 /* Goal: a contender is known by its name alone, a named lock's with its name; what only looks like one
  * is not. */
-static void contenders_are_recognised_by_their_names(void **state)
+TEST(contenders_are_recognised_by_their_names)
 {
 #define PREFIX "_c_01234567-89ab-4cde-8f01-23456789abcd-"
     char name[256];
-    (void)state;
     assert_string_equal(recognised(PREFIX "lock-0000000007", ZKL_ROLE_LOCK, 7), "");
     assert_string_equal(recognised(PREFIX "__READ__-000000007", ZKL_ROLE_READ, -7), "");
     assert_string_equal(recognised("ab__rlock__0000000007", ZKL_ROLE_READ, 7), "");
@@ -339,9 +323,8 @@ static void contenders_are_recognised_by_their_names(void **state)
 }
 
 /* Goal: an owner text is reported as it is only if it is printable. */
-static void printable_text_has_no_control_characters(void **state)
+TEST(printable_text_has_no_control_characters)
 {
-    (void)state;
     assert_true(zkl_text_is_printable("", 0));
     assert_true(zkl_text_is_printable("host 1 2", 8));
     assert_true(zkl_text_is_printable("\xc3\x9f \xf0\x9f\x94\x92", 7)); /* above U+FFFF too */
@@ -356,10 +339,9 @@ static void printable_text_has_no_control_characters(void **state)
 }
 
 /* Goal: a node's path is checked as a lock's is, except its length. */
-static void a_node_path_may_be_longer_than_a_locks(void **state)
+TEST(a_node_path_may_be_longer_than_a_locks)
 {
     char path[ZKL_PATH_MAX + 200];
-    (void)state;
     memset(path, 'a', sizeof path - 1);
     path[0] = '/';
     path[sizeof path - 1] = '\0';
@@ -373,9 +355,8 @@ static void a_node_path_may_be_longer_than_a_locks(void **state)
 }
 
 /* Goal: the number of permits is decimal text in its bounds, or none. */
-static void permits_are_decimal_text(void **state)
+TEST(permits_are_decimal_text)
 {
-    (void)state;
     assert_int_equal(zkl_permits_parse("1", 1), 1);
     assert_int_equal(zkl_permits_parse("0042", 4), 42);
     assert_int_equal(zkl_permits_parse("100000", 6), 100000);
@@ -388,10 +369,9 @@ static void permits_are_decimal_text(void **state)
 }
 
 /* Goal: a text is copied as far as there is room, and always ends. */
-static void a_text_is_copied_as_far_as_there_is_room(void **state)
+TEST(a_text_is_copied_as_far_as_there_is_room)
 {
     char out[5] = "zzzz";
-    (void)state;
     zkl_text_copy(out, sizeof out, "abcd");
     assert_string_equal(out, "abcd");
     zkl_text_copy(out, sizeof out, "efghi");
@@ -402,13 +382,12 @@ static void a_text_is_copied_as_far_as_there_is_room(void **state)
 
 /* Goal: paths that differ in one place anywhere, as numbered ones do, fill a table evenly: of 2,560 no bucket of
  * 256 has more than 30, where chance alone puts 10 into each, and more than 30 into any once in 100,000. */
-static void numbered_paths_spread(void **state)
+TEST(numbered_paths_spread)
 {
     static const struct {
         const char *before, *after;
     } forms[] = {
         {"/", ""}, {"/locks/", ""}, {"/locks/a-", "/x"}, {"/zklock/", "-0000-lock-0000000007"}};
-    (void)state;
     for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
         int in[256] = {0};
         for (int i = 0; i < 2560; i++) {
@@ -419,28 +398,4 @@ static void numbered_paths_spread(void **state)
         for (int i = 0; i < 256; i++)
             assert_in_range(in[i], 0, 30);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_paths_are_accepted),
-        cmocka_unit_test(bad_paths_are_refused_with_the_reason),
-        cmocka_unit_test(bad_utf8_is_refused),
-        cmocka_unit_test(a_guid_is_a_version_4_uuid),
-        cmocka_unit_test(a_retained_node_is_known_by_its_guid),
-        cmocka_unit_test(a_node_name_is_its_peers),
-        cmocka_unit_test(peers_names_are_known),
-        cmocka_unit_test(bad_lock_names_are_refused),
-        cmocka_unit_test(numbers_are_read_with_their_sign),
-        cmocka_unit_test(other_children_are_foreign),
-        cmocka_unit_test(the_exhausted_zone_has_its_edges),
-        cmocka_unit_test(contenders_are_recognised_by_their_names),
-        cmocka_unit_test(permits_are_decimal_text),
-        cmocka_unit_test(printable_text_has_no_control_characters),
-        cmocka_unit_test(a_node_path_may_be_longer_than_a_locks),
-        cmocka_unit_test(a_text_is_copied_as_far_as_there_is_room),
-        cmocka_unit_test(numbered_paths_spread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

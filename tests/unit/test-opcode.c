@@ -17,10 +17,9 @@ static void hang_up(struct script *s)
 
 /* Goal: a watch that fired before it was known that it stays is dropped. Method: its data changes
  * while the removal is out. */
-static void a_watch_that_fired_is_not_left(void **state)
+TEST(a_watch_that_fired_is_not_left)
 {
     struct script *s = script_connected();
-    (void)state;
     script_wait(s, "/r", 9, "50:7");
     script_fired(s, "/r/G1-0000000009", ZKL_FIRED_OTHER);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
@@ -37,10 +36,9 @@ static void a_watch_that_fired_is_not_left(void **state)
 
 /* Goal: a list that goes out by another operation says nothing of this one. Method: one is answered, and then the other is
  * hung up on; and a create in a transaction, after a plain one. */
-static void an_operation_is_not_its_kind(void **state)
+TEST(an_operation_is_not_its_kind)
 {
     struct script *s = script_connected();
-    (void)state;
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_LIST, .path = "/q"});
     script_listed(s, "");
     struct zkl_pending plain = {.kind = ZKL_REQ_LIST}, two = {.kind = ZKL_REQ_LIST};
@@ -66,10 +64,9 @@ static void an_operation_is_not_its_kind(void **state)
 /* Goal: a link that ends while nobody awaits what was out is no sign either way, and what is lost behind the answer that
  * clears all others is none. Method: a link of use that ends by a withdrawn question; then one that answers a sync, and
  * loses a look. */
-static void what_nobody_awaits_says_nothing(void **state)
+TEST(what_nobody_awaits_says_nothing)
 {
     struct script *s = script_connected();
-    (void)state;
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/q"});
     hang_up(s);
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/q"});
@@ -83,14 +80,4 @@ static void what_nobody_awaits_says_nothing(void **state)
     assert_int_equal(s->core.suspicions, 0);
     script_close(s);
     script_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_watch_that_fired_is_not_left),
-        cmocka_unit_test(an_operation_is_not_its_kind),
-        cmocka_unit_test(what_nobody_awaits_says_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

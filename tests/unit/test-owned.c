@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sessions own, as doctor adds it up. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "owned.h"
 
@@ -32,7 +30,7 @@ static void note(void *arg, int64_t session, size_t nodes, size_t bytes)
 
 /* Goal: a session is named by what it owns at all paths together, from three quarters of the edge
  * on; persistent nodes are of none. Method: 0xfffff is 1048575, the edge 2097102 bytes. */
-static void sessions_near_the_edge_are_named(void **state)
+TEST(sessions_near_the_edge_are_named)
 {
     enum { NEAR = 1573 };
     static const struct {
@@ -42,7 +40,6 @@ static void sessions_near_the_edge_are_named(void **state)
     struct seen seen[6] = {{.code = ZKL_EACCES}};
     struct zkl_inspection insides[5];
     char text[200] = "";
-    (void)state;
     memset(path, 'x', LENGTH);
     for (size_t i = 0; i < 5; i++) {
         insides[i] =
@@ -59,10 +56,4 @@ static void sessions_near_the_edge_are_named(void **state)
     assert_string_equal(text, "-3: 1572 1573572;7: 1573 1574573;");
     for (size_t i = 0; i < 5; i++)
         free((void *)insides[i].entries);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sessions_near_the_edge_are_named)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

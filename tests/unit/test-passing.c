@@ -34,11 +34,10 @@ static int passed(int number)
 }
 
 /* Goal: what only zklock got is passed on, when its time is over and not before. */
-static void to_zklock_alone(void **state)
+TEST_IN(to_zklock_alone, reset, NULL)
 {
     struct passing_one one;
 
-    (void)state;
     check_true(passing_due_ns(&passing) == 0);
     check_true(passing_ours(&passing, SIGTERM, KILLER, MS(1000)));
     check_num(passing_due_ns(&passing), ==, MS(1000) + WAIT_NS);
@@ -49,9 +48,8 @@ static void to_zklock_alone(void **state)
 }
 
 /* Goal: what the anchor got as well is not, whoever of the two came first, and whoever is heard of first. */
-static void to_all(void **state)
+TEST_IN(to_all, reset, NULL)
 {
-    (void)state;
     check_true(passing_ours(&passing, SIGTERM, KILLER, MS(1000)));
     passing_anchors(&passing, SIGTERM, MS(1001));
     check_num(passed(SIGTERM), ==, 0);
@@ -62,9 +60,8 @@ static void to_all(void **state)
 }
 
 /* Goal: each one of the anchor's is good for one of zklock's, of the same number. */
-static void one_for_one(void **state)
+TEST_IN(one_for_one, reset, NULL)
 {
-    (void)state;
     passing_anchors(&passing, SIGINT, MS(1000));
     for (int i = 0; i < 3; i++)
         check_true(passing_ours(&passing, SIGTERM, KILLER + i, MS(1000)));
@@ -75,9 +72,8 @@ static void one_for_one(void **state)
 }
 
 /* Goal: what the group alone got, as by ^C, does not take a later one away. */
-static void to_the_group_alone(void **state)
+TEST_IN(to_the_group_alone, reset, NULL)
 {
-    (void)state;
     passing_anchors(&passing, SIGINT, MS(1000));
     passing_anchors(&passing, SIGINT, MS(1100));
     passing_looks(&passing, MS(1101) + WAIT_NS);
@@ -87,9 +83,8 @@ static void to_the_group_alone(void **state)
 
 /* Goal: each of the anchor's grows old by itself. Zklock has to look when the oldest one does, or its next signal could
  * be as old. */
-static void each_grows_old(void **state)
+TEST_IN(each_grows_old, reset, NULL)
 {
-    (void)state;
     check_true(passing_look_ns(&passing) == 0);
     passing_anchors(&passing, SIGINT, MS(1000));
     passing_anchors(&passing, SIGTERM, MS(1000));
@@ -106,9 +101,8 @@ static void each_grows_old(void **state)
 }
 
 /* Goal: of too many of the anchor's the newest are kept. */
-static void many_of_the_anchors(void **state)
+TEST_IN(many_of_the_anchors, reset, NULL)
 {
-    (void)state;
     passing_anchors(&passing, SIGINT, MS(1000));
     for (int i = 0; i < PASSING_MAX; i++)
         passing_anchors(&passing, SIGTERM, MS(1001));
@@ -120,9 +114,8 @@ static void many_of_the_anchors(void **state)
 }
 
 /* Goal: a zklock that was stopped finds its signal late, and knows that it may be as old as the anchor's. */
-static void while_stopped(void **state)
+TEST_IN(while_stopped, reset, NULL)
 {
-    (void)state;
     passing_looks(&passing, MS(1000));
     passing_anchors(&passing, SIGTERM, MS(1001));
     check_true(passing_ours(&passing, SIGTERM, KILLER, MS(60000)));
@@ -130,9 +123,8 @@ static void while_stopped(void **state)
 }
 
 /* Goal: two at once from one sender, as of timeout(1), are one; later, or from another, they are two. */
-static void twice_at_once(void **state)
+TEST_IN(twice_at_once, reset, NULL)
 {
-    (void)state;
     check_true(passing_ours(&passing, SIGTERM, KILLER, MS(1000)));
     check_true(passing_ours(&passing, SIGTERM, KILLER, MS(1001)));
     check_num(passed(SIGTERM), ==, 1);
@@ -144,9 +136,8 @@ static void twice_at_once(void **state)
 }
 
 /* Goal: real-time signals are counted, however close together they come. */
-static void real_time(void **state)
+TEST_IN(real_time, reset, NULL)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         check_true(passing_ours(&passing, SIGRTMIN, KILLER, MS(1000)));
         check_true(passing_ours(&passing, SIGRTMAX, KILLER, MS(1000)));
@@ -157,11 +148,10 @@ static void real_time(void **state)
 }
 
 /* Goal: the order is kept, and one too many is refused. */
-static void many(void **state)
+TEST_IN(many, reset, NULL)
 {
     struct passing_one one;
 
-    (void)state;
     for (int i = 0; i < PASSING_MAX; i++)
         check_true(passing_ours(&passing, 1 + i % 10, KILLER, MS(i)));
     check_true(!passing_ours(&passing, SIGTERM, KILLER, MS(99)));
@@ -169,22 +159,4 @@ static void many(void **state)
         check_true(passing_take(&passing, INT64_MAX, &one));
         check_num(one.number, ==, 1 + i % 10);
     }
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(to_zklock_alone, reset),
-    cmocka_unit_test_setup(to_all, reset),
-    cmocka_unit_test_setup(one_for_one, reset),
-    cmocka_unit_test_setup(to_the_group_alone, reset),
-    cmocka_unit_test_setup(each_grows_old, reset),
-    cmocka_unit_test_setup(many_of_the_anchors, reset),
-    cmocka_unit_test_setup(while_stopped, reset),
-    cmocka_unit_test_setup(twice_at_once, reset),
-    cmocka_unit_test_setup(real_time, reset),
-    cmocka_unit_test_setup(many, reset),
-};
-
-int main(void)
-{
-    return cmocka_run_group_tests_name("passing", tests, NULL, NULL);
 }

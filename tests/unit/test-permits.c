@@ -4,21 +4,12 @@
 #include "script.h"
 
 /* Goal: each state has a name of its own. */
-static void states_have_names(void **state)
+TEST(states_have_names)
 {
-    (void)state;
     for (int i = 0; i < ZKL_BUNDLE_STATES; i++) {
         const char *name = zkl_bundle_state_name((enum zkl_bundle_state)i);
         assert_non_null(name);
         for (int j = 0; j < i; j++)
             assert_string_not_equal(name, zkl_bundle_state_name((enum zkl_bundle_state)j));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_have_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,10 +30,9 @@ static void armed(struct script *s, const char *data, size_t size)
 /* Goal: a waiter knows how many are before it by its list, and its predecessor's owner by the answer that armed
  * the watch; nothing is asked for that. Method: behind two strangers, one of whom leaves; until a list and an answer
  * have come nothing is said. */
-static void a_waiter_knows_its_place(void **state)
+TEST(a_waiter_knows_its_place)
 {
     struct script *s = script_connected();
-    (void)state;
     script_lock(s, "/r");
     expect_place(s, 1, 0, "", NULL);
     script_created(s, 9);
@@ -63,7 +62,7 @@ static void a_waiter_knows_its_place(void **state)
 
 /* Goal: data that no owner could have written is not reported. Method: a request for a release,
  * none, a byte that ends it, a control character, and more than fits. */
-static void what_is_no_owner_is_not_told(void **state)
+TEST(what_is_no_owner_is_not_told)
 {
     static const struct {
         const char *data;
@@ -71,7 +70,6 @@ static void what_is_no_owner_is_not_told(void **state)
     } odd[] = {{"__REVOKE__", 10}, {NULL, 0}, {"", 0}, {"a\0b", 3}, {"a\nb", 3}, {NULL, 513}};
     char longest[513];
     struct script *s = script_connected();
-    (void)state;
     memset(longest, 'a', sizeof longest);
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         script_queue(s, "/r", 9 + (int)i, "5:7");
@@ -92,10 +90,9 @@ static void what_is_no_owner_is_not_told(void **state)
 
 /* Goal: of an owner of the same client it is known without an answer. Method: the holder has a watch on its own node;
  * its successor shares that. */
-static void an_owner_of_the_same_client_is_known(void **state)
+TEST(an_owner_of_the_same_client_is_known)
 {
     struct script *s = script_connected();
-    (void)state;
     script_lock_watched(s, "/r");
     script_created(s, 7);
     script_listed(s, "1:7");
@@ -107,14 +104,4 @@ static void an_owner_of_the_same_client_is_known(void **state)
     script_unlock(s, 1);
     script_stop(s, 2, ZKL_ECANCELED);
     script_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_waiter_knows_its_place),
-        cmocka_unit_test(what_is_no_owner_is_not_told),
-        cmocka_unit_test(an_owner_of_the_same_client_is_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

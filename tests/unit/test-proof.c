@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How long the session is proved: the rule of proof.c, case by case. T is 1600 ms, so that D = R =
  * 100, P = 400 and what is P + 2 D old is 600 ms old. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/proof.h"
 
@@ -47,10 +43,9 @@ static int64_t end_of(int64_t ms)
 }
 
 /* Goal: the creation of a session counts from the opening of its handle, and immediately. */
-static void a_new_session_counts_from_the_opening(void **state)
+TEST(a_new_session_counts_from_the_opening)
 {
     struct zkl_proof p = connected_at(OPENED + 50, true);
-    (void)state;
     assert_int_equal(end_ms(&p), 0);
     assert_true(prove(&p, OPENED + 50));
     assert_int_equal(end_ms(&p), end_of(OPENED));
@@ -58,10 +53,9 @@ static void a_new_session_counts_from_the_opening(void **state)
 
 /* Goal: a later link counts from its start, and only once it has been up for D. Method: a millisecond early,
  * and on time. */
-static void another_link_counts_once_it_is_settled(void **state)
+TEST(another_link_counts_once_it_is_settled)
 {
     struct zkl_proof p = connected_at(OPENED + 50, false);
-    (void)state;
     assert_true(prove(&p, OPENED + 50 + D - 1));
     assert_int_equal(end_ms(&p), 0);
     assert_int_equal(zkl_proof_heartbeat_due(&p), (OPENED + 50 + D) * MS);
@@ -71,10 +65,9 @@ static void another_link_counts_once_it_is_settled(void **state)
 
 /* Goal: a link's start is the sending of the newest request that had ended before, answered or handed back,
  * whenever its event is handled. */
-static void a_link_starts_behind_what_ended_before_it(void **state)
+TEST(a_link_starts_behind_what_ended_before_it)
 {
     struct zkl_proof p = connected_at(OPENED + 50, true);
-    (void)state;
     ask(&p, OPENED + 700, OPENED + 710, false);
     zkl_proof_link_down(&p);
     zkl_proof_link_up(&p, (OPENED + 5000) * MS, OPENED * MS, false);
@@ -91,10 +84,9 @@ static void a_link_starts_behind_what_ended_before_it(void **state)
 
 /* Goal: what was answered counts once its answer is P + 2 D old, from its sending. Method: a proof a
  * millisecond early, then on time. */
-static void an_answer_counts_when_it_is_old(void **state)
+TEST(an_answer_counts_when_it_is_old)
 {
     struct zkl_proof p = connected_at(OPENED, true);
-    (void)state;
     prove(&p, OPENED);
     ask(&p, OPENED + 1000, OPENED + 1040, false);
     prove(&p, OPENED + 1040 + OLD - 1);
@@ -105,10 +97,9 @@ static void an_answer_counts_when_it_is_old(void **state)
 
 /* Goal: a request that was sent before the link broke, and is answered over the next one, is an
  * answer over that one, and no proof. */
-static void a_proof_counts_over_its_own_link_only(void **state)
+TEST(a_proof_counts_over_its_own_link_only)
 {
     struct zkl_proof p = connected_at(OPENED, true);
-    (void)state;
     ask(&p, OPENED + 100, OPENED + 110, false);
     struct zkl_stamp late = zkl_proof_stamp(&p, (OPENED + 900) * MS, true);
     assert_int_equal(late.proves_boot, (OPENED + 100) * MS);
@@ -122,10 +113,9 @@ static void a_proof_counts_over_its_own_link_only(void **state)
 
 /* Goal: only a write of the session's own that succeeded proves, and an answer that no server gave says
  * nothing at all. */
-static void reads_and_failures_prove_nothing(void **state)
+TEST(reads_and_failures_prove_nothing)
 {
     struct zkl_proof p = connected_at(OPENED, true);
-    (void)state;
     assert_false(ask(&p, OPENED + 10, OPENED + 20, false));
     struct zkl_stamp write = zkl_proof_stamp(&p, (OPENED + 30) * MS, true);
     assert_false(zkl_proof_answered(&p, (OPENED + 40) * MS, write, false));
@@ -139,10 +129,9 @@ static void reads_and_failures_prove_nothing(void **state)
 
 /* Goal: the smallest timeout that was announced counts, also for what is proved already; a larger one is not
  * believed. */
-static void the_smallest_timeout_counts(void **state)
+TEST(the_smallest_timeout_counts)
 {
     struct zkl_proof p = connected_at(OPENED, true);
-    (void)state;
     prove(&p, OPENED + 10);
     zkl_proof_announced(&p, 3 * T);
     assert_int_equal(end_ms(&p), end_of(OPENED));
@@ -155,10 +144,9 @@ static void the_smallest_timeout_counts(void **state)
 }
 
 /* Goal: where the servers' tick is known, an answer is old enough sooner: P is half of it. */
-static void a_known_tick_makes_answers_old_sooner(void **state)
+TEST(a_known_tick_makes_answers_old_sooner)
 {
     struct zkl_proof p = {.tick_ns = 200 * MS};
-    (void)state;
     zkl_proof_announced(&p, T);
     zkl_proof_link_up(&p, OPENED * MS, OPENED * MS, true);
     ask(&p, OPENED + 1000, OPENED + 1000, false);
@@ -170,11 +158,10 @@ static void a_known_tick_makes_answers_old_sooner(void **state)
 
 /* Goal: a tick that can't be, as T is two of them at least, does not keep a session from ever being proved.
  * Method: a tick of 4 T, and a read each T/16 for ten T. */
-static void a_tick_that_is_too_long_is_survived(void **state)
+TEST(a_tick_that_is_too_long_is_survived)
 {
     struct zkl_proof p = {.tick_ns = 4 * T * MS};
     int64_t now = OPENED;
-    (void)state;
     zkl_proof_announced(&p, T);
     zkl_proof_link_up(&p, OPENED * MS, OPENED * MS, true);
     for (; now < OPENED + 10 * T; now += D)
@@ -184,10 +171,9 @@ static void a_tick_that_is_too_long_is_survived(void **state)
 
 /* Goal: however many answers come, a proof rests on one that is hardly older than need be. Method: one each
  * millisecond for ten timeouts, with a proof each 50 ms. */
-static void busy_clients_are_remembered_in_steps(void **state)
+TEST(busy_clients_are_remembered_in_steps)
 {
     struct zkl_proof p = connected_at(OPENED, true);
-    (void)state;
     for (int64_t ms = OPENED; ms < OPENED + 10 * T; ms++) {
         ask(&p, ms, ms + 2, ms % 50 == 0);
         if (ms > OPENED + 2 * OLD && ms % 50 == 0)
@@ -197,10 +183,9 @@ static void busy_clients_are_remembered_in_steps(void **state)
 
 /* Goal: the rule says to the moment when a proof suffices for a grant. Method: after a pause
  * without an answer a proof does nothing, until the first answer after it is old enough. */
-static void it_tells_when_a_proof_is_enough(void **state)
+TEST(it_tells_when_a_proof_is_enough)
 {
     struct zkl_proof p = connected_at(OPENED, true);
-    (void)state;
     assert_int_equal(zkl_proof_enough_at(&p, (OPENED + 100) * MS), (OPENED + 100) * MS);
     assert_true(zkl_proof_enough_at(&p, (OPENED + 3000) * MS) == INT64_MAX);
     ask(&p, OPENED + 3000, OPENED + 3010, false);
@@ -211,22 +196,4 @@ static void it_tells_when_a_proof_is_enough(void **state)
     assert_true(zkl_proof_enough_at(&p, (OPENED + 3800) * MS) == INT64_MAX);
     zkl_proof_link_up(&p, (OPENED + 3800) * MS, OPENED * MS, false);
     assert_int_equal(zkl_proof_enough_at(&p, (OPENED + 3800) * MS), (OPENED + 3800 + D) * MS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_session_counts_from_the_opening),
-        cmocka_unit_test(another_link_counts_once_it_is_settled),
-        cmocka_unit_test(a_link_starts_behind_what_ended_before_it),
-        cmocka_unit_test(an_answer_counts_when_it_is_old),
-        cmocka_unit_test(a_proof_counts_over_its_own_link_only),
-        cmocka_unit_test(reads_and_failures_prove_nothing),
-        cmocka_unit_test(the_smallest_timeout_counts),
-        cmocka_unit_test(a_known_tick_makes_answers_old_sooner),
-        cmocka_unit_test(a_tick_that_is_too_long_is_survived),
-        cmocka_unit_test(busy_clients_are_remembered_in_steps),
-        cmocka_unit_test(it_tells_when_a_proof_is_enough),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The order of a queue: the holders, and the node to watch. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/name.h"
 #include "core/queue.h"
@@ -19,10 +15,9 @@ static const struct zkl_naming mutex;
 
 /* Goal: the smaller number comes first, not the smaller text. Method: numbers whose text order
  * is the other way round. Modes: F33. */
-static void numbers_decide_not_text(void **state)
+TEST(numbers_decide_not_text)
 {
     static const char *const list[] = {"z-lock-0000000009", "a-lock-0000000010", "m-lock-8"};
-    (void)state;
     struct zkl_look look = zkl_queue_position(&mutex, list, COUNT(list), "a-lock-0000000010");
     assert_true(look.present);
     assert_int_equal(look.contenders, 3);
@@ -33,11 +28,10 @@ static void numbers_decide_not_text(void **state)
 
 /* Goal: below zero the order goes on. Method: negative numbers of both widths stand before all
  * others. Modes: F27. */
-static void negative_numbers_come_before(void **state)
+TEST(negative_numbers_come_before)
 {
     static const char *const list[] = {"a-lock-0000000000", "b-lock--000000001",
                                        "c-lock--2147483648", "d-lock-2147483647"};
-    (void)state;
     assert_string_equal(
         zkl_queue_position(&mutex, list, COUNT(list), "a-lock-0000000000").predecessor,
         "b-lock--000000001");
@@ -50,11 +44,10 @@ static void negative_numbers_come_before(void **state)
 
 /* Goal: names order equal numbers, the same way for every contender. Method: a stuck counter's
  * nodes. */
-static void equal_numbers_are_ordered_by_name(void **state)
+TEST(equal_numbers_are_ordered_by_name)
 {
     static const char *const list[] = {"b-lock-2147483647", "a-lock-2147483647",
                                        "c-lock-2147483647"};
-    (void)state;
     assert_null(zkl_queue_position(&mutex, list, COUNT(list), "a-lock-2147483647").predecessor);
     assert_string_equal(
         zkl_queue_position(&mutex, list, COUNT(list), "b-lock-2147483647").predecessor,
@@ -66,12 +59,11 @@ static void equal_numbers_are_ordered_by_name(void **state)
 
 /* Goal: children that are no contenders count for nothing but are named. Method: strangers
  * around two contenders, and alone. Modes: F32. */
-static void foreign_children_are_ignored(void **state)
+TEST(foreign_children_are_ignored)
 {
     static const char *const list[] = {"0000000000", "a-lock-0000000001", "lock-",
                                        "b-lock-0000000002", "readme"};
     static const char *const strangers[] = {"readme"};
-    (void)state;
     struct zkl_look look = zkl_queue_position(&mutex, list, COUNT(list), "a-lock-0000000001");
     assert_null(look.predecessor);
     assert_int_equal(look.contenders, 2);
@@ -83,10 +75,9 @@ static void foreign_children_are_ignored(void **state)
 
 /* Goal: a contender that is not in the list is not there, and without a node the view is from the
  * end. Method: a missing own name; NULL; an empty list. Modes: F37. */
-static void a_missing_own_node_is_not_present(void **state)
+TEST(a_missing_own_node_is_not_present)
 {
     static const char *const list[] = {"a-lock-0000000001", "b-lock-0000000003"};
-    (void)state;
     struct zkl_look look = zkl_queue_position(&mutex, list, COUNT(list), "c-lock-0000000002");
     assert_false(look.present);
     assert_string_equal(look.predecessor, "a-lock-0000000001");
@@ -101,14 +92,13 @@ static void a_missing_own_node_is_not_present(void **state)
 /* Goal: a reader waits for the writers before it only, a writer for every contender, and other
  * libraries' contenders count. Method: one queue of many kinds, seen by a reader, a writer and a
  * mutex. Modes: F35. */
-static void readers_let_readers_be(void **state)
+TEST(readers_let_readers_be)
 {
     static const struct zkl_naming reader = {.role = ZKL_ROLE_READ};
     static const struct zkl_naming writer = {.role = ZKL_ROLE_WRITE};
     static const char *const list[] = {"a-__READ__0000000001", "b-__WRIT__0000000002",
                                        "c-__READ__0000000003", "d__rlock__0000000004",
                                        "e-__READ__0000000005", "f-__WRIT__0000000006"};
-    (void)state;
     struct zkl_look look = zkl_queue_position(&reader, list, COUNT(list), list[4]);
     assert_true(look.present);
     assert_int_equal(look.before, 1);
@@ -124,12 +114,11 @@ static void readers_let_readers_be(void **state)
 
 /* Goal: a read node that was made under its own write node, with its number, does not wait for
  * that, nor the other way round. Method: both in one list, with names in either order. */
-static void a_downgraded_reader_does_not_wait_for_itself(void **state)
+TEST(a_downgraded_reader_does_not_wait_for_itself)
 {
     static const struct zkl_naming reader = {.role = ZKL_ROLE_READ};
     static const char *const list[] = {"a-__WRIT__0000000007", "b-__READ__0000000007",
                                        "c-__WRIT__0000000008"};
-    (void)state;
     static const struct zkl_naming writer = {.role = ZKL_ROLE_WRITE};
     struct zkl_look look = zkl_queue_position(&reader, list, COUNT(list), list[1]);
     assert_true(look.present);
@@ -141,14 +130,13 @@ static void a_downgraded_reader_does_not_wait_for_itself(void **state)
 
 /* Goal: named locks under one root know nothing of each other. Method: two names, one the end of
  * the other, beside a plain mutex. */
-static void named_locks_see_their_own_name_only(void **state)
+TEST(named_locks_see_their_own_name_only)
 {
 #define A_GUID "_c_00000000-0000-4000-8000-000000000000-"
     static const struct zkl_naming alpha = {.names = ZKL_NAMES_NAMED, .name = "alpha"};
     static const char *const list[] = {A_GUID "x-alpha_lock_0000000001", A_GUID "lock-0000000002",
                                        A_GUID "alpha_lock_0000000003", "alpha_lock_0000000004",
                                        A_GUID "alpha_lock_0000000005"};
-    (void)state;
     struct zkl_look look = zkl_queue_position(&alpha, list, COUNT(list), list[4]);
     assert_int_equal(look.contenders, 2);
     assert_string_equal(look.predecessor, list[2]);
@@ -157,13 +145,12 @@ static void named_locks_see_their_own_name_only(void **state)
 }
 
 /* Goal: a node is found by its GUID alone. Method: among others, of other libraries too. */
-static void a_node_is_found_by_its_guid(void **state)
+TEST(a_node_is_found_by_its_guid)
 {
     static const char prefix[] = "_c_00000000-0000-4000-8000-000000000000-lock-";
     static const char *const list[] = {"lock-0000000001", "_c_",
                                        "_c_00000000-0000-4000-8000-000000000001-lock-0000000002",
                                        "_c_00000000-0000-4000-8000-000000000000-lock-0000000003"};
-    (void)state;
     assert_ptr_equal(zkl_queue_find(list, COUNT(list), prefix), list[3]);
     assert_null(zkl_queue_find(list, 3, prefix));
     assert_null(zkl_queue_find(NULL, 0, prefix));
@@ -210,11 +197,10 @@ static size_t random_names(char (*names)[32], const char **contenders, const cha
 
 /* Goal: the predecessor is the immediate one, always, and the one ahead the one before that. Method: random lists against a sorted one;
  * the seed is fixed, the failing list printed. Modes: F34. */
-static void random_lists_agree_with_a_sorted_reference(void **state)
+TEST(random_lists_agree_with_a_sorted_reference)
 {
     char names[12][32];
     const char *sorted[13], *all[13];
-    (void)state;
     random_state = 20261121;
     for (int round = 0; round < 20000; round++) {
         size_t kept = random_names(names, sorted, all), count = 0;
@@ -230,21 +216,4 @@ static void random_lists_agree_with_a_sorted_reference(void **state)
                          look.predecessor ? look.predecessor : "nobody");
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_decide_not_text),
-        cmocka_unit_test(negative_numbers_come_before),
-        cmocka_unit_test(equal_numbers_are_ordered_by_name),
-        cmocka_unit_test(foreign_children_are_ignored),
-        cmocka_unit_test(a_missing_own_node_is_not_present),
-        cmocka_unit_test(readers_let_readers_be),
-        cmocka_unit_test(a_downgraded_reader_does_not_wait_for_itself),
-        cmocka_unit_test(named_locks_see_their_own_name_only),
-        cmocka_unit_test(a_node_is_found_by_its_guid),
-        cmocka_unit_test(random_lists_agree_with_a_sorted_reference),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,9 +91,8 @@ static void end(void)
 /* --- coming and going ----------------------------------------------------------------------- */
 
 /* Goal: in and out cost nothing, and closing waits for the last one. */
-static void readers_come_and_go(void **state)
+TEST(readers_come_and_go)
 {
-    (void)state;
     begin(60000, OURS);
     assert_true(comes_in());
     assert_true(comes_in());
@@ -111,9 +110,8 @@ static void readers_come_and_go(void **state)
 }
 
 /* Goal: another reader closes nothing, a writer does, also one that comes later, and one that the first list shows. */
-static void a_writer_closes_it(void **state)
+TEST(a_writer_closes_it)
 {
-    (void)state;
     begin(60000, OURS " s2:8");
     assert_true(comes_in());
     script_fired(s, "/r", ZKL_FIRED_OTHER);
@@ -134,10 +132,9 @@ static void a_writer_closes_it(void **state)
 }
 
 /* Goal: at most a fixed number keep one; a reader with more before it does not. */
-static void the_33rd_keeps_none(void **state)
+TEST(the_33rd_keeps_none)
 {
     char all[600] = OURS;
-    (void)state;
     for (int i = 0; i < 31; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), " S%d:%d", 40 + i, 1 + i % 5);
     begin(60000, all);
@@ -156,10 +153,9 @@ static void the_33rd_keeps_none(void **state)
 
 /* Goal: a reader that was one too many does not try with each reader that comes, but again when a
  * session timeout is over; a writer's turn says nothing of that. */
-static void one_too_many_waits(void **state)
+TEST(one_too_many_waits)
 {
     char all[600] = OURS;
-    (void)state;
     for (int i = 0; i < 32; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), " S%d:%d", 40 + i, 1 + i % 5);
     begin(60000, all);
@@ -189,9 +185,8 @@ static void one_too_many_waits(void **state)
 
 /* Goal: with the link lost no reader enters, nor over the next one before a list; a reader that is
  * in stays. */
-static void no_entry_before_a_list_on_the_new_link(void **state)
+TEST(no_entry_before_a_list_on_the_new_link)
 {
-    (void)state;
     begin(60000, OURS);
     assert_true(comes_in());
     script_down(s);
@@ -209,9 +204,8 @@ static void no_entry_before_a_list_on_the_new_link(void **state)
 }
 
 /* Goal: a list each quarter of the timeout; without an answer no reader enters after half of it. */
-static void lists_go_on(void **state)
+TEST(lists_go_on)
 {
-    (void)state;
     begin(60000, OURS);
     script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);
     assert_true(script_has(s, "list root /r"));
@@ -233,9 +227,8 @@ static void lists_go_on(void **state)
 
 /* Goal: a list is as old as its request, also for a node that comes while it is out. Found by the simulation (seed
  * 92379). */
-static void a_shared_list_is_as_old(void **state)
+TEST(a_shared_list_is_as_old)
 {
-    (void)state;
     begin(60000, OURS);
     goes_out();
     script_read(s, "/r");
@@ -264,9 +257,8 @@ static void a_shared_list_is_as_old(void **state)
 }
 
 /* Goal: it ends with its handle, also if the last one out has not notified the core yet. */
-static void it_ends_under_the_last_one_out(void **state)
+TEST(it_ends_under_the_last_one_out)
 {
-    (void)state;
     begin(60000, OURS);
     zkl_read_cache_close(&s->core, now(), &cache);
     assert_true(zkl_read_gate_leave(&cache.gate));
@@ -278,9 +270,8 @@ static void it_ends_under_the_last_one_out(void **state)
 }
 
 /* Goal: a node does not get older than it may, without a reader in it and however busy. */
-static void it_has_an_age(void **state)
+TEST(it_has_an_age)
 {
-    (void)state;
     begin(200, OURS);
     goes_out();
     script_at(s, s->now_ms + 199);
@@ -301,9 +292,8 @@ static void it_has_an_age(void **state)
 
 /* Goal: a node that is deleted, or whose release is requested, is dropped when the last one is
  * out. */
-static void a_lost_node_is_left(void **state)
+TEST(a_lost_node_is_left)
 {
-    (void)state;
     begin(60000, OURS);
     script_fired(s, OWN, ZKL_FIRED_DELETED);
     assert_int_equal(s->lost[0], 1);
@@ -318,9 +308,8 @@ static void a_lost_node_is_left(void **state)
     end();
 }
 
-static void a_request_closes_it(void **state)
+TEST(a_request_closes_it)
 {
-    (void)state;
     begin(60000, OURS);
     script_fired(s, OWN, ZKL_FIRED_OTHER);
     script_reply(s, ZKL_REQ_WATCH,
@@ -333,9 +322,8 @@ static void a_request_closes_it(void **state)
 /* --- whose ------------------------------------------------------------------------------------- */
 
 /* Goal: one at a time; and a handle that keeps none has none. */
-static void one_node_of_a_handle(void **state)
+TEST(one_node_of_a_handle)
 {
-    (void)state;
     begin(60000, OURS);
     script_read(s, "/r");
     script_created(s, 8);
@@ -358,9 +346,8 @@ static void one_node_of_a_handle(void **state)
 
 /* Goal: a writer's try asks for nodes that may have no holder, of however many readers; for others
  * it does not. */
-static void a_try_queues_behind_readers(void **state)
+TEST(a_try_queues_behind_readers)
 {
-    (void)state;
     s = script_connected();
     script_write(s, "/r");
     script_listed(s, "S5:1 S6:2");
@@ -379,9 +366,8 @@ static void a_try_queues_behind_readers(void **state)
 }
 
 /* Goal: the table of states is what it says. */
-static void states_have_names(void **state)
+TEST(states_have_names)
 {
-    (void)state;
     for (int from = 0; from < ZKL_READ_CACHE_STATES; from++) {
         int follow = 0;
         for (int to = 0; to < ZKL_READ_CACHE_STATES; to++)
@@ -391,25 +377,4 @@ static void states_have_names(void **state)
         assert_string_equal(zkl_trace_state_name(ZKL_TRACE_CACHE, from),
                             zkl_read_cache_state_name((enum zkl_read_cache_state)from));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_come_and_go),
-        cmocka_unit_test(a_writer_closes_it),
-        cmocka_unit_test(the_33rd_keeps_none),
-        cmocka_unit_test(one_too_many_waits),
-        cmocka_unit_test(no_entry_before_a_list_on_the_new_link),
-        cmocka_unit_test(lists_go_on),
-        cmocka_unit_test(a_shared_list_is_as_old),
-        cmocka_unit_test(it_ends_under_the_last_one_out),
-        cmocka_unit_test(it_has_an_age),
-        cmocka_unit_test(a_lost_node_is_left),
-        cmocka_unit_test(a_request_closes_it),
-        cmocka_unit_test(one_node_of_a_handle),
-        cmocka_unit_test(a_try_queues_behind_readers),
-        cmocka_unit_test(states_have_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

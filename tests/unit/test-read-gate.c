@@ -6,11 +6,8 @@
  * Two readers and a closing thread meet 300,000 times, or as often as 10 s last. With the end looked
  * at before the count 1,010 of 300,000 meetings failed; with a closing that only releases (a plain
  * store on x86) 8. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests.h"
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -90,10 +87,9 @@ static void *reader(void *unused)
 
 /* Goal: no thread is in when the closing one found none; and if it found one, the last one out says
  * so. */
-static void who_closes_and_who_comes_in_see_each_other(void **state)
+TEST(who_closes_and_who_comes_in_see_each_other)
 {
     pthread_t threads[READERS];
-    (void)state;
     set_up(&meetings[0]);
     for (int i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, reader, NULL), 0);
@@ -119,12 +115,4 @@ static void who_closes_and_who_comes_in_see_each_other(void **state)
     assert_int_equal(atomic_load(&lost_node), 0);
     assert_int_equal(atomic_load(&entered) + atomic_load(&refused), READERS * atomic_load(&end));
     assert_false(zkl_read_gate_any(&meetings[0].gate) || zkl_read_gate_any(&meetings[1].gate));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_closes_and_who_comes_in_see_each_other),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

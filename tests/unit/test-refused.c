@@ -112,9 +112,8 @@ static void live_with_refused(enum zkl_request_kind kind, enum zkl_answer refusa
 
 /* Goal: whichever request can't be sent, the lock request ends and nothing is left. Method: a
  * contender's whole life for each kind and each reason, refused once or for good. */
-static void a_refused_request_never_hangs_loops_or_leaks(void **state)
+TEST(a_refused_request_never_hangs_loops_or_leaks)
 {
-    (void)state;
     for (int kind = 0; kind < ZKL_REQUEST_KINDS; kind++) {
         for (size_t i = 0; i < 2; i++) {
             live_with_refused((enum zkl_request_kind)kind, refusals[i], false);
@@ -148,9 +147,8 @@ static void recover_with_refused(enum zkl_request_kind kind, enum zkl_answer ref
 
 /* Goal: the same for the recovery of a create that was not answered, by its owner and by the
  * janitor. */
-static void a_refused_recovery_never_hangs_loops_or_leaks(void **state)
+TEST(a_refused_recovery_never_hangs_loops_or_leaks)
 {
-    (void)state;
     for (int kind = 0; kind < ZKL_REQUEST_KINDS; kind++) {
         for (size_t i = 0; i < 2; i++) {
             recover_with_refused((enum zkl_request_kind)kind, refusals[i], false);
@@ -160,11 +158,10 @@ static void a_refused_recovery_never_hangs_loops_or_leaks(void **state)
 }
 
 /* Goal: the same for an exhausted counter. Method: each of its requests is refused. */
-static void a_refused_renewal_never_hangs_loops_or_leaks(void **state)
+TEST(a_refused_renewal_never_hangs_loops_or_leaks)
 {
     static const enum zkl_request_kind kinds[] = {ZKL_REQ_DELETE, ZKL_REQ_LIST_LOCK_PATH,
                                                   ZKL_REQ_RENEW, ZKL_REQ_UNWATCH};
-    (void)state;
     for (size_t i = 0; i < 8; i++) {
         struct script *s = script_connected();
         enum zkl_answer refusal = refusals[i % 2];
@@ -186,10 +183,9 @@ static void a_refused_renewal_never_hangs_loops_or_leaks(void **state)
 
 /* Goal: a delete that could not be sent is sent soon, however busy the client is. Method: no
  * memory for it; meanwhile another hold's heartbeats keep the line busy. */
-static void a_refused_delete_is_sent_soon_on_a_busy_client(void **state)
+TEST(a_refused_delete_is_sent_soon_on_a_busy_client)
 {
     struct script *s = script_connected();
-    (void)state;
     script_hold(s, "/r", 7);
     script_hold(s, "/q", 3);
     s->refuse[ZKL_REQ_DELETE] = ZKL_ANSWER_NOMEM;
@@ -209,10 +205,9 @@ static void a_refused_delete_is_sent_soon_on_a_busy_client(void **state)
 
 /* Goal: the janitor does not take "no memory" for "nothing there". Method: its list can't be
  * sent at first. */
-static void the_janitor_looks_again_when_there_is_memory(void **state)
+TEST(the_janitor_looks_again_when_there_is_memory)
 {
     struct script *s = script_connected();
-    (void)state;
     script_lock(s, "/r");
     script_down(s);
     script_stop(s, 1, ZKL_ETIMEDOUT);
@@ -229,10 +224,9 @@ static void the_janitor_looks_again_when_there_is_memory(void **state)
 
 /* Goal: a watch that could not be removed for want of memory is removed later. Method: the
  * removal is refused once. */
-static void a_refused_removal_is_repeated(void **state)
+TEST(a_refused_removal_is_repeated)
 {
     struct script *s = script_connected();
-    (void)state;
     script_wait(s, "/r", 9, "5:7");
     s->refuse[ZKL_REQ_UNWATCH] = ZKL_ANSWER_NOMEM;
     script_stop(s, 1, ZKL_ECANCELED);
@@ -248,10 +242,9 @@ static void a_refused_removal_is_repeated(void **state)
 
 /* Goal: a contender that joins a read of the root without memory for it harms no other. Method: one
  * waits for the root to get empty; another one's read of it is refused. */
-static void a_refused_look_at_the_root_is_the_asker_s_alone(void **state)
+TEST(a_refused_look_at_the_root_is_the_asker_s_alone)
 {
     struct script *s = script_connected();
-    (void)state;
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -267,18 +260,4 @@ static void a_refused_look_at_the_root_is_the_asker_s_alone(void **state)
     script_stop(s, 1, ZKL_ECANCELED);
     script_event(s, ZKL_SE_EXPIRED);
     script_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_request_never_hangs_loops_or_leaks),
-        cmocka_unit_test(a_refused_recovery_never_hangs_loops_or_leaks),
-        cmocka_unit_test(a_refused_renewal_never_hangs_loops_or_leaks),
-        cmocka_unit_test(a_refused_delete_is_sent_soon_on_a_busy_client),
-        cmocka_unit_test(the_janitor_looks_again_when_there_is_memory),
-        cmocka_unit_test(a_refused_removal_is_repeated),
-        cmocka_unit_test(a_refused_look_at_the_root_is_the_asker_s_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,11 +53,10 @@ static void check_refused(const struct zkl_client_options *theirs, int code, con
 }
 
 /* Goal: the three files of TLS are accepted only together, and the missing one is named. */
-static void tls_needs_its_three_files(void **state)
+TEST(tls_needs_its_three_files)
 {
     struct zkl_client_options options = with_tls();
 
-    (void)state;
     options.tls_ca_file = NULL;
     check_refused(&options, ZKL_EINVAL, "tls_ca_file is not set");
     options = with_tls();
@@ -72,11 +71,10 @@ static void tls_needs_its_three_files(void **state)
 }
 
 /* Goal: a comma in a file's name is refused: libzookeeper is given all of them in one text, which it cuts at commas. */
-static void a_comma_in_a_files_name_is_refused(void **state)
+TEST(a_comma_in_a_files_name_is_refused)
 {
     struct zkl_client_options options = with_tls();
 
-    (void)state;
     options.tls_ca_file = "/nowhere/a,b.pem";
     check_refused(&options, ZKL_EINVAL, "tls_ca_file \"/nowhere/a,b.pem\" has a comma");
     options = with_tls();
@@ -88,11 +86,10 @@ static void a_comma_in_a_files_name_is_refused(void **state)
 }
 
 /* Goal: SASL needs a mechanism that servers know, and DIGEST-MD5 a user and a password. */
-static void sasl_needs_a_mechanism_and_a_user(void **state)
+TEST(sasl_needs_a_mechanism_and_a_user)
 {
     struct zkl_client_options options = with_sasl();
 
-    (void)state;
     options.sasl_mechanism = NULL;
     check_refused(&options, ZKL_EINVAL, "sasl_mechanism");
     options.sasl_mechanism = "PLAIN";
@@ -113,11 +110,10 @@ static void sasl_needs_a_mechanism_and_a_user(void **state)
 
 /* Goal: TLS and SASL together have a code of their own, whatever libzookeeper was built with: it
  * has no such call. */
-static void tls_and_sasl_at_once_have_a_code(void **state)
+TEST(tls_and_sasl_at_once_have_a_code)
 {
     struct zkl_client_options options = with_tls(), sasl = with_sasl();
 
-    (void)state;
     options.sasl_mechanism = sasl.sasl_mechanism;
     options.sasl_user = sasl.sasl_user;
     options.sasl_password_file = sasl.sasl_password_file;
@@ -126,11 +122,10 @@ static void tls_and_sasl_at_once_have_a_code(void **state)
 }
 
 /* Goal: what libzookeeper was built without is named; where it has it, the file that is not there is. */
-static void what_libzookeeper_lacks_is_named(void **state)
+TEST(what_libzookeeper_lacks_is_named)
 {
     struct zkl_client_options options = with_tls();
 
-    (void)state;
     if (HAVE_TLS)
         check_refused(&options, ZKL_EINVAL,
                       "tls_ca_file \"/nowhere/ca.pem\" cannot be loaded: No such");
@@ -144,11 +139,10 @@ static void what_libzookeeper_lacks_is_named(void **state)
 }
 
 /* Goal: nodes for their creator need an identity: TLS and SASL give one, as auth_scheme does. */
-static void the_creators_acl_needs_an_identity(void **state)
+TEST(the_creators_acl_needs_an_identity)
 {
     struct zkl_client_options options = plain();
 
-    (void)state;
     options.acl = ZKL_ACL_CREATOR;
     check_refused(&options, ZKL_EINVAL, "ZKL_ACL_CREATOR needs");
     options = with_tls();
@@ -158,18 +152,4 @@ static void the_creators_acl_needs_an_identity(void **state)
     options.acl = ZKL_ACL_CREATOR;
     check_refused(&options, HAVE_SASL ? ZKL_EINVAL : ZKL_EUNSUPPORTED,
                   HAVE_SASL ? "password" : "SASL");
-}
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(tls_needs_its_three_files),
-    cmocka_unit_test(a_comma_in_a_files_name_is_refused),
-    cmocka_unit_test(sasl_needs_a_mechanism_and_a_user),
-    cmocka_unit_test(tls_and_sasl_at_once_have_a_code),
-    cmocka_unit_test(what_libzookeeper_lacks_is_named),
-    cmocka_unit_test(the_creators_acl_needs_an_identity),
-};
-
-int main(void)
-{
-    return cmocka_run_group_tests_name("security", tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Server lists as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/servers.h"
 
 /* Goal: a server list is host:port, more of them, and perhaps a chroot. Method: good ones and
  * bad ones. */
-static void server_lists_are_checked(void **state)
+TEST(server_lists_are_checked)
 {
     static const char *const good[] = {"a:1",
                                        "127.0.0.1:2181",
@@ -67,7 +63,6 @@ static void server_lists_are_checked(void **state)
                                       "a:1/x,y,b:2",
                                       "a:1/x/y,[::1]:2",
                                       "a:1,b:2/x,c:3"};
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         if (zkl_servers_fault(good[i]))
             fail_msg("\"%s\" %s", good[i], zkl_servers_fault(good[i]));
@@ -79,14 +74,13 @@ static void server_lists_are_checked(void **state)
 }
 
 /* Goal: the parts of a list. Method: each entry's host and port; brackets and chroot are left out. */
-static void a_list_has_parts(void **state)
+TEST(a_list_has_parts)
 {
     static const char list[] = "a.example:2181,[::1]:1,127.0.0.1:65535,[fe80::1%eth0]:22/x/y:3,b";
     static const char *const expected[][2] = {
         {"a.example", "2181"}, {"::1", "1"}, {"127.0.0.1", "65535"}, {"fe80::1%eth0", "22"}};
     struct zkl_server server;
     size_t at = 0;
-    (void)state;
     assert_null(zkl_servers_fault(list));
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         assert_true(zkl_servers_next(list, &at, &server));
@@ -107,12 +101,11 @@ static void expect_merged(const char *const *lists, size_t count, const char *me
 }
 
 /* Goal: the addresses of all names are one list, that is the same in whatever order they were found. */
-static void addresses_are_merged(void **state)
+TEST(addresses_are_merged)
 {
     static const char *const one[] = {"10.0.0.2:1,10.0.0.1:1", NULL, "::1:1", "",
                                       "10.0.0.1:2,10.0.0.1:1"};
     static const char *const other[] = {"", "10.0.0.1:1,::1:1", "10.0.0.1:2", NULL, "10.0.0.2:1"};
-    (void)state;
     expect_merged(one, 5, "10.0.0.1:1,10.0.0.1:2,10.0.0.2:1,::1:1");
     expect_merged(other, 5, "10.0.0.1:1,10.0.0.1:2,10.0.0.2:1,::1:1");
     expect_merged(one + 1, 1, "");
@@ -121,7 +114,7 @@ static void addresses_are_merged(void **state)
 
 /* Goal: it is known which list libzookeeper would take for the one before. Method: lists that are
  * alike without their ports, and others. */
-static void lists_that_look_alike_are_known(void **state)
+TEST(lists_that_look_alike_are_known)
 {
     static const struct {
         const char *before, *after;
@@ -138,7 +131,6 @@ static void lists_that_look_alike_are_known(void **state)
         {"::1:1,fe80::1%eth0:1", "fe80::1%eth0:2,::1:1", true},
         {"::1:1", "::1:1:1", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (zkl_addresses_look_alike(cases[i].before, cases[i].after) != cases[i].alike)
             fail_msg("%s and %s", cases[i].before, cases[i].after);
@@ -148,7 +140,7 @@ static void lists_that_look_alike_are_known(void **state)
 /* Goal: the list that an ensemble gives is read as its servers write it: for clients, or for those
  * with TLS, the quorum's host where the client's is none. Method: lists and what they become; each
  * also without the byte behind it. */
-static void the_list_of_an_ensemble_is_read(void **state)
+TEST(the_list_of_an_ensemble_is_read)
 {
     static const struct {
         const char *text, *plain, *tls; /* NULL: a fault */
@@ -180,7 +172,6 @@ static void the_list_of_an_ensemble_is_read(void **state)
         {"server.1=a:1:2;x y:1", NULL, NULL},
         {"server.1=[::1:1:2;1", NULL, NULL},
     };
-    (void)state;
     for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
         size_t length = strlen(cases[i / 2].text);
         const char *expected = i % 2 ? cases[i / 2].tls : cases[i / 2].plain, *fault = NULL;
@@ -193,16 +184,4 @@ static void the_list_of_an_ensemble_is_read(void **state)
         free(list);
         free(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(server_lists_are_checked),
-        cmocka_unit_test(a_list_has_parts),
-        cmocka_unit_test(addresses_are_merged),
-        cmocka_unit_test(lists_that_look_alike_are_known),
-        cmocka_unit_test(the_list_of_an_ensemble_is_read),
-    };
-    return cmocka_run_group_tests_name("servers", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The session's state machine and the arithmetic of the window. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include "core/session.h"
 
@@ -115,9 +111,8 @@ static const struct {
 
 /* Goal: every event in every state does what the table says. Method: one step each; the table is
  * complete. */
-static void every_event_does_in_every_state_what_the_table_says(void **state)
+TEST(every_event_does_in_every_state_what_the_table_says)
 {
-    (void)state;
     assert_int_equal(sizeof table / sizeof *table, ZKL_SESSION_STATES * ZKL_SESSION_EVENT_TYPES);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct zkl_session s = in_state(table[i].from);
@@ -142,9 +137,8 @@ static bool takes_place(enum zkl_session_state from, enum zkl_session_state to)
 
 /* Goal: no transition is allowed that can't take place. Method: the list of allowed ones against
  * the table. */
-static void every_allowed_transition_takes_place(void **state)
+TEST(every_allowed_transition_takes_place)
 {
-    (void)state;
     for (int from = 0; from < ZKL_SESSION_STATES; from++) {
         for (int to = 0; to < ZKL_SESSION_STATES; to++) {
             bool allowed =
@@ -166,10 +160,9 @@ static void set_touched(struct zkl_session *s, int64_t boot_ms)
 
 /* Goal: what is proved outlives links, and not the session. Method: a window, a link lost and made, an
  * expiry. */
-static void the_window_outlives_links(void **state)
+TEST(the_window_outlives_links)
 {
     struct zkl_session s = in_state(ZKL_SESSION_CONNECTED);
-    (void)state;
     assert_int_equal(zkl_session_window_end(&s), 0);
     set_touched(&s, 5000);
     int64_t end = (5000 + TIMEOUT_MS - TIMEOUT_MS / 16) * MS;
@@ -194,9 +187,8 @@ static unsigned up_again(struct zkl_session *s, enum zkl_session_event_type type
  * link, and the timeout announced now is larger than the requested one, so that it may have been
  * raised. Method: the link lost before any answer, and after one; the timeout as requested, and
  * raised; the same for the second handle. */
-static void a_session_of_unknown_timeout_is_given_up(void **state)
+TEST(a_session_of_unknown_timeout_is_given_up)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         bool answered = i & 1, raised = i & 2;
         struct zkl_session s = in_state(ZKL_SESSION_CONNECTED);
@@ -220,11 +212,10 @@ static void a_session_of_unknown_timeout_is_given_up(void **state)
 
 /* Goal: a server that hands out another id has dropped the old session. Method: reconnect with
  * one. Modes: F60. */
-static void another_id_on_reconnect_is_an_expiry(void **state)
+TEST(another_id_on_reconnect_is_an_expiry)
 {
     static const enum zkl_session_state states[] = {ZKL_SESSION_SUSPENDED, ZKL_SESSION_PROBING,
                                                     ZKL_SESSION_PROBED};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct zkl_session s = in_state(states[i]);
         set_touched(&s, 5000);
@@ -238,10 +229,9 @@ static void another_id_on_reconnect_is_an_expiry(void **state)
 /* Goal: a server that lost its data is found out: a second handle is tried after two timeouts
  * without a link, and taken a timeout after it connected. Method: the timers, a nanosecond early and
  * on time. */
-static void a_wiped_server_is_probed_and_then_adopted(void **state)
+TEST(a_wiped_server_is_probed_and_then_adopted)
 {
     struct zkl_session s = in_state(ZKL_SESSION_CONNECTED);
-    (void)state;
     set_touched(&s, 5000);
     step_at(&s, 1000, ZKL_SE_DOWN, 0);
     assert_int_equal(s.timer_mono_ns, (1000 + 2 * TIMEOUT_MS) * MS);
@@ -262,10 +252,9 @@ static void a_wiped_server_is_probed_and_then_adopted(void **state)
 
 /* Goal: when the server has forgotten the second handle's session too, a third one is opened. Method:
  * it loses its link and does not come back for two timeouts. */
-static void a_forgotten_probe_is_replaced(void **state)
+TEST(a_forgotten_probe_is_replaced)
 {
     struct zkl_session s = in_state(ZKL_SESSION_PROBING);
-    (void)state;
     step_at(&s, 6000, ZKL_SE_PROBE_UP, 8);
     step_at(&s, 6100, ZKL_SE_PROBE_DOWN, 0);
     assert_int_equal(step_at(&s, 6100 + 2 * TIMEOUT_MS - 1, ZKL_SE_TIMER, 0), 0);
@@ -276,10 +265,9 @@ static void a_forgotten_probe_is_replaced(void **state)
 
 /* Goal: after an outage of all servers the old session keeps its holds. Method: the first handle
  * comes back while the second one is connected. */
-static void the_first_handle_has_a_last_chance(void **state)
+TEST(the_first_handle_has_a_last_chance)
 {
     struct zkl_session s = in_state(ZKL_SESSION_PROBED);
-    (void)state;
     set_touched(&s, 5000);
     assert_int_equal(step_at(&s, 100000, ZKL_SE_UP, 7), ZKL_SA_LINK_UP | ZKL_SA_DROP_PROBE);
     assert_int_equal(s.id, 7);
@@ -336,11 +324,10 @@ static struct life new_life(int64_t id)
 
 /* Goal: a server that ends each session at once is asked once in the first second, and ever more rarely up to a third
  * of the timeout; one that lived its time is replaced immediately, and the next begins from the start. */
-static void sessions_that_end_at_once_come_slower(void **state)
+TEST(sessions_that_end_at_once_come_slower)
 {
     static const int least_ms[] = {1000, 2000, 4000, 4000, 4000};
     struct life l = new_life(77);
-    (void)state;
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof least_ms / sizeof *least_ms; i++) {
             int64_t after_ms = replaced_after(&l, 3);
@@ -356,12 +343,11 @@ static void sessions_that_end_at_once_come_slower(void **state)
 /* Goal: a session that ZooKeeper has ended by its time is replaced immediately. Method: a timeout that is shorter than the
  * first pause, and a machine that slept. Seen red: with the time of life by CLOCK_MONOTONIC, or compared to the
  * least pause. */
-static void short_lives_and_sleep(void **state)
+TEST(short_lives_and_sleep)
 {
     static const struct {
         int timeout_ms, mono_ms, boot_ms;
     } lives[] = {{100, 100, 100}, {400, 450, 450}, {900, 900, 900}, {LONG_MS, 5, LONG_MS}};
-    (void)state;
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
         struct zkl_session s;
         struct zkl_session_event event = {.type = ZKL_SE_UP,
@@ -379,11 +365,10 @@ static void short_lives_and_sleep(void **state)
 }
 
 /* Goal: clients whose sessions end together do not come back together. */
-static void pauses_differ(void **state)
+TEST(pauses_differ)
 {
     int64_t first_ms = 0;
     int same = 0;
-    (void)state;
     for (int i = 0; i < 100; i++) {
         struct life l = new_life(1000 + i);
         int64_t after_ms = replaced_after(&l, 3);
@@ -395,10 +380,9 @@ static void pauses_differ(void **state)
 
 /* Goal: a link that is of no use, as those before it ended without the answer that counts, is not used before a pause,
  * and nobody is told of it; a pause is one however many links break in it, and is a second each time. */
-static void useless_links_are_used_later(void **state)
+TEST(useless_links_are_used_later)
 {
     struct life l = new_life(5);
-    (void)state;
     live(&l, ZKL_SE_UP);
     assert_int_equal(l.actions, ZKL_SA_LINK_UP);
     l.s.useless = true;
@@ -438,23 +422,4 @@ static void useless_links_are_used_later(void **state)
     live(&l, ZKL_SE_CLOSE);
     assert_int_equal(l.actions, ZKL_SA_CLOSED);
     assert_true(l.s.timer_mono_ns == INT64_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_event_does_in_every_state_what_the_table_says),
-        cmocka_unit_test(every_allowed_transition_takes_place),
-        cmocka_unit_test(the_window_outlives_links),
-        cmocka_unit_test(a_session_of_unknown_timeout_is_given_up),
-        cmocka_unit_test(another_id_on_reconnect_is_an_expiry),
-        cmocka_unit_test(a_wiped_server_is_probed_and_then_adopted),
-        cmocka_unit_test(a_forgotten_probe_is_replaced),
-        cmocka_unit_test(the_first_handle_has_a_last_chance),
-        cmocka_unit_test(sessions_that_end_at_once_come_slower),
-        cmocka_unit_test(short_lives_and_sleep),
-        cmocka_unit_test(pauses_differ),
-        cmocka_unit_test(useless_links_are_used_later),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

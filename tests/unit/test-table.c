@@ -4,14 +4,10 @@
  * transition can really happen, and actions fit the state. Method: random events, such as can come
  * in that state, are fed to the two step functions; asserts in the code and checks here watch. The
  * seed is fixed, and printed when something is wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests.h"
 
 #include <zklock/zklock.h>
 
@@ -357,9 +353,8 @@ static void walk_one(struct walk *w)
 }
 
 /* Goal and method: see above. */
-static void random_events_respect_the_table(void **state)
+TEST(random_events_respect_the_table)
 {
-    (void)state;
     struct zkl_path path = {.text = "/a/b", .length = 4};
     for (seed = 1; seed <= ROUNDS; seed++) {
         struct walk w = {.prng.state = seed,
@@ -390,10 +385,9 @@ static void random_events_respect_the_table(void **state)
 
 /* Goal: the table allows nothing that does not happen. Method: what the walks above have not
  * reached. */
-static void every_allowed_transition_was_reached(void **state)
+TEST(every_allowed_transition_was_reached)
 {
     int missing = 0;
-    (void)state;
     for (int from = 0; from < ZKL_CONTENDER_STATES; from++) {
         for (int to = 0; to < ZKL_CONTENDER_STATES; to++) {
             enum zkl_contender_state a = (enum zkl_contender_state)from,
@@ -435,10 +429,9 @@ static void check_session(const struct zkl_session *s, enum zkl_session_state fr
 
 /* Goal: link, probe and expiry are reported exactly when they change. Method: random events as time
  * passes. */
-static void random_session_events_respect_the_table(void **state)
+TEST(random_session_events_respect_the_table)
 {
     struct fake_prng prng = {.state = 4711};
-    (void)state;
     for (int round = 0; round < 5000; round++) {
         struct zkl_session s;
         struct zkl_session_event ev = {.timeout_ms = 1000};
@@ -457,14 +450,4 @@ static void random_session_events_respect_the_table(void **state)
                 s.proof.touched_boot = ev.now.mono_ns + 1;
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_events_respect_the_table),
-        cmocka_unit_test(every_allowed_transition_was_reached),
-        cmocka_unit_test(random_session_events_respect_the_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,10 +138,9 @@ static void come_to_the_end(struct script *s, const struct row *row)
  * lock before it was called; else it says ZKL_ELOST, or ZKL_EDOUBT if that is unknown. Method:
  * every way in which it ends, with the window open at the call and empty, and what is proved in
  * between. */
-static void each_end_says_what_is_known_of_the_hold(void **state)
+TEST(each_end_says_what_is_known_of_the_hold)
 {
     char said[64];
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
         struct script *s = script_connected();
@@ -163,11 +162,10 @@ static void each_end_says_what_is_known_of_the_hold(void **state)
 
 /* Goal: the end of a lease is a loss, whatever the window is. Method: it ends under an open window,
  * and the unlock comes before any event has reported it. */
-static void an_ended_lease_is_lost(void **state)
+TEST(an_ended_lease_is_lost)
 {
     struct script *s = script_connected();
     struct row row = {0};
-    (void)state;
     hold(s, &row);
     script_contender(s, 1)->machine.lease_end_boot = (s->now_ms + 10 + BOOT_AHEAD_MS) * MS;
     script_sleep_until(s, s->now_ms + 10);
@@ -181,9 +179,8 @@ static void an_ended_lease_is_lost(void **state)
 
 /* Goal: a delete that a server would not do now is asked for again while the window is open, but no longer than
  * a timeout, even if another hold keeps the window open. Method: it is throttled twice and then done; and always. */
-static void a_throttled_delete_is_asked_for_again(void **state)
+TEST(a_throttled_delete_is_asked_for_again)
 {
-    (void)state;
     for (int always = 0; always < 2; always++) {
         struct script *s = script_connected();
         const struct zkl_reply throttled = {.answer = ZKL_ANSWER_LINK, .number = -127};
@@ -211,14 +208,4 @@ static void a_throttled_delete_is_asked_for_again(void **state)
         script_unlock(s, 2);
         script_free(s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_throttled_delete_is_asked_for_again),
-        cmocka_unit_test(each_end_says_what_is_known_of_the_hold),
-        cmocka_unit_test(an_ended_lease_is_lost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

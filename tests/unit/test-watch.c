@@ -9,10 +9,9 @@
 
 /* Goal: a watch that is put off is on no server, so that an old one of its path is removed all the same. Method: there was no
  * memory for the removal; a holder puts one off on that path. */
-static void a_removal_does_not_wait_for_a_plan(void **state)
+TEST(a_removal_does_not_wait_for_a_plan)
 {
     struct script *s = script_connected();
-    (void)state;
     script_hold(s, "/q", 1);
     struct zkl_contender *c = script_contender(s, 1);
     script_wait(s, "/r", 9, "5:7");
@@ -32,11 +31,10 @@ static void a_removal_does_not_wait_for_a_plan(void **state)
 
 /* Goal: an event of a watch that was removed is dropped. Method: it fires after the removal. Modes:
  * F47. */
-static void a_late_event_finds_nobody(void **state)
+TEST(a_late_event_finds_nobody)
 {
     struct script *s = script_connected();
     uint64_t id;
-    (void)state;
     script_wait(s, "/r", 9, "5:7");
     id = s->core.last_watch;
     script_stop(s, 1, ZKL_ECANCELED);
@@ -71,9 +69,8 @@ static void answer_look(struct script *s)
  * list. Method: of four waiters' predecessors one is deleted, one denied and one changed without an
  * event; another thread sends all the time, or none does, and an answer takes longer than the time
  * between two keepalives. */
-static void a_watch_that_ended_in_silence_is_found_out(void **state)
+TEST(a_watch_that_ended_in_silence_is_found_out)
 {
-    (void)state;
     for (int busy = 0; busy < 2; busy++) {
         struct script *s = script_connected();
         enum zkl_request_kind kind;
@@ -134,9 +131,8 @@ static void wait_with(struct script *s, enum leader leader, int64_t until_ms)
 /* Goal: a predecessor that the client's server alone has is not waited for endlessly: it is the
  * server that is left, not the queue. A leader that has just deleted it, or knows it, changes
  * nothing. Method: one far back in a queue, for some session timeouts. Modes: F94. */
-static void a_node_that_the_leader_does_not_have_is_found_out(void **state)
+TEST(a_node_that_the_leader_does_not_have_is_found_out)
 {
-    (void)state;
     for (int leader = KNOWS_IT; leader <= HAD_JUST_DELETED_IT; leader++) {
         struct script *s = script_connected();
         script_wait(s, "/r", 9, "5:7 6:8");
@@ -154,15 +150,4 @@ static void a_node_that_the_leader_does_not_have_is_found_out(void **state)
         script_close(s);
         script_free(s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_removal_does_not_wait_for_a_plan),
-        cmocka_unit_test(a_late_event_finds_nobody),
-        cmocka_unit_test(a_watch_that_ended_in_silence_is_found_out),
-        cmocka_unit_test(a_node_that_the_leader_does_not_have_is_found_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
