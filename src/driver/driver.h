@@ -223,8 +223,9 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 /* With the mutex: end its link, after which libzookeeper tries the next server. */
 void zkl_handle_leave(const struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
-/* To be awaited before it is closed. awake: libzookeeper has just passed an answer on. */
-bool zkl_handle_is_owed(const struct zkl_handle *h, bool awake);
+/* Does a request wait for its answer, or are there answers that will come at all? */
+bool zkl_handle_is_awaited(const struct zkl_handle *h);
+bool zkl_handle_is_owed(const struct zkl_handle *h);
 /* With the mutex: if the client is to follow them, ask the servers for their list. */
 void zkl_ensemble_ask(struct zkl_handle *h);
 /* With the mutex: what the link is to, "address:port", an IPv6 address in brackets; false: there is

@@ -27,12 +27,15 @@
 #include "login.h"
 #include "make/make.h"
 
-/* libzookeeper makes the answers up that are due when it is closed. A completion thread that sleeps
- * passes them on; one that is awake may have left by then, and they leak: a keepalive's, too, which
- * comes over a link. */
-bool zkl_handle_is_owed(const struct zkl_handle *h, bool awake)
+bool zkl_handle_is_awaited(const struct zkl_handle *h)
 {
-    return h->awaited > 0 || (awake && h->linked && h->calls);
+    return h->awaited > 0;
+}
+
+/* Keepalives, too, which nobody awaits: they come over a link. */
+bool zkl_handle_is_owed(const struct zkl_handle *h)
+{
+    return h->awaited > 0 || (h->linked && h->calls);
 }
 
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)

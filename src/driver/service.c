@@ -8,11 +8,15 @@
 
 #define MS INT64_C(1000000)
 #define DRAIN_MS 200 /* for answers that are still due when a handle is closed */
+#define MOMENT_MS 20 /* if nobody waits for one */
 #define BUSY_MS 1000 /* a client that sent something so recently is busy */
 
+/* What libzookeeper is still owed when it is closed can be lost, and its memory then (B72). That is worth a moment: a
+ * server may be silent, and gives others the client's locks by the request that the close sends. So all that is in the
+ * graveyard has one time together. */
 static void bury_all(struct zkl_driver *d)
 {
-    int64_t until = zkl_clock_mono_ns() + DRAIN_MS * MS;
+    int64_t now = zkl_clock_mono_ns();
     if (d->graveyard) { /* waiters that must be woken do not wait for that */
         zkl_driver_unlock(d);
         zkl_driver_lock(d);
@@ -20,9 +24,9 @@ static void bury_all(struct zkl_driver *d)
     while (d->graveyard) {
         struct zkl_handle *h = d->graveyard;
         d->graveyard = zkl_handle_next(h);
-        bool awake = false;
-        while (zkl_handle_is_owed(h, awake) && zkl_driver_wait_for(d, &d->changed, until) == 0)
-            awake = true;
+        int64_t until = now + (zkl_handle_is_awaited(h) ? DRAIN_MS : MOMENT_MS) * MS;
+        while (zkl_handle_is_owed(h) && zkl_driver_wait_for(d, &d->changed, until) == 0)
+            continue;
         zkl_driver_unlock(d);
         zkl_handle_close(d, h);
         zkl_driver_lock(d);

@@ -332,6 +332,7 @@ static void lose_a_heartbeat(struct bench *b, const struct row *row)
 /* --- the close -------------------------------------------------------------------------------- */
 
 #define DRAIN_MS 200 /* by the library, before it closes */
+#define MOMENT_MS 20 /* if no caller waits for an answer */
 
 static atomic_int calls_at_close; /* of the handle that is closed */
 static _Atomic int64_t closed_ns;
@@ -388,6 +389,23 @@ static void a_close_that_gets_an_answer_waits_for_the_keepalives(struct bench *b
         check_num(calls_at_close, ==, 0);
 }
 
+/* Goal: a close waits a moment for what no caller waits for. Method: a keepalive's answer is held until the close has
+ * begun. */
+static void a_close_waits_a_moment_for_the_keepalive(struct bench *b, const struct row *row)
+{
+    (void)row;
+    check_ok(proxy_hold_reply(b->proxy, PROXY_EXISTS, 1));
+    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+    calls_at_close = -1;
+    int64_t begun_ns = zkl_now_ns();
+    actor_begin(b->actor, close_client, NULL, b->client);
+    check_wait(zkl_client_get_state(b->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    proxy_release(b->proxy);
+    check_ok(actor_end(b->actor, WAIT_MS));
+    if (closed_ns - begun_ns < MOMENT_MS * INT64_C(1000000)) /* as above */
+        check_num(calls_at_close, ==, 0);
+}
+
 /* Goal: a server that is silent, maybe as it stands still for some seconds, gets the close's request before the link is
  * given up: else the locks of the client stay for a session timeout. Method: the answer to a keepalive is held. */
 static void a_silent_server_gets_the_close_at_once(struct bench *b, const struct row *row)
@@ -433,6 +451,7 @@ static const struct row rows[] = {
     {"cut_before_the_answer_to_a_heartbeat", lose_a_heartbeat, PROXY_MULTI, CUT},
     {"silence_before_the_answer_to_a_heartbeat", lose_a_heartbeat, PROXY_MULTI, SILENT},
     ONE(a_close_that_gets_an_answer_waits_for_the_keepalives, PROXY_DELETE, CUT),
+    ONE(a_close_waits_a_moment_for_the_keepalive, PROXY_EXISTS, CUT),
     ONE(a_silent_server_gets_the_close_at_once, PROXY_EXISTS, CUT),
 };
 #define ROWS (sizeof rows / sizeof *rows)
