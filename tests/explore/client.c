@@ -180,20 +180,13 @@ bool client_is_linked(const struct client *c)
     return !c->dead && c->current && c->current->linked;
 }
 
-static bool is_read(enum zkl_request_kind kind)
-{
-    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH || kind == ZKL_REQ_STAT ||
-           kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
-           kind == ZKL_REQ_KEEPALIVE;
-}
-
 bool client_is_served(const struct client *c)
 {
     if (!client_is_linked(c) || !c->current->out.first)
         return false;
     enum zkl_request_kind kind = c->current->out.first->request.kind;
     if (c->current->isolated)
-        return is_read(kind) || (kind == ZKL_REQ_SYNC && c->current->deposed);
+        return fake_is_read(kind) || (kind == ZKL_REQ_SYNC && c->current->deposed);
     return fake_alive(&c->world->fake, c->current->session);
 }
 

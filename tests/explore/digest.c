@@ -633,9 +633,8 @@ static void owner(const struct owner *o)
 static int64_t oldest_view(const struct fake *fake)
 {
     int64_t oldest = fake->zxid;
-    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
-        const struct fake_handle *h = fake->handles[i];
-        if (!h || !h->session || h->expired)
+    each_fake_handle(fake, h) {
+        if (!h->session || h->expired)
             continue;
         oldest = h->seen < oldest ? h->seen : oldest;
         oldest = h->view < oldest ? h->view : oldest;

@@ -153,6 +153,12 @@ struct fake_handle {
     bool outdated;   /* what begins this link touched the session some time ago */
 };
 
+#define FAKE_HANDLES 16
+/* For each handle that is open. */
+#define each_fake_handle(fake, h)                                                                  \
+    for (size_t at_ = 0; at_ < FAKE_HANDLES; at_++)                                                \
+        for (struct fake_handle *h = (fake)->handles[at_]; h; h = NULL)
+
 struct fake {
     struct fake_prng *prng;
     int64_t now_ms;
@@ -171,7 +177,7 @@ struct fake {
     size_t change_count, change_room;
     struct fake_session *sessions;
     size_t session_count, session_room;
-    struct fake_handle *handles[16];
+    struct fake_handle *handles[FAKE_HANDLES];
     size_t tally[FAKE_FAULTS];
     struct fake_rules rules;
     size_t close_bytes_max; /* of the paths in the transaction that ends a session: */
@@ -213,6 +219,7 @@ void fake_close(struct fake_handle *h);
 void fake_kill(struct fake_handle *h);
 /* The result for zkl_port.send. */
 enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *request);
+bool fake_is_read(enum zkl_request_kind kind);
 /* The server takes the oldest request of this handle; false: there is none, or it can't. */
 bool fake_serve(struct fake_handle *h);
 /* The server of this handle applies some of what it does not know yet. */
