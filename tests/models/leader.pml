@@ -152,3 +152,50 @@ inline leader_ages()
     :: else
     fi
 }
+
+/* --- the stream from a follower to the leader, in order ---------------------------------------------- */
+
+#ifdef PACKETS
+byte packet[PACKETS];
+byte packet_age[PACKETS];
+byte packets;
+byte which; /* of them; 0 between steps */
+
+#define PACKET_DUE (packets > 0 && packet_age[0] >= late_packet)
+
+inline put_packet(what)
+{
+    packet[packets] = what;
+    packet_age[packets] = 0;
+    packets++
+}
+
+inline shift_packets()
+{
+    for (which : 1 .. PACKETS - 1) {
+        packet[which - 1] = packet[which];
+        packet_age[which - 1] = packet_age[which]
+    }
+    packet[PACKETS - 1] = 0;
+    packet_age[PACKETS - 1] = 0;
+    packets--;
+    which = 0
+}
+
+inline lose_packets()
+{
+    do
+    :: packets > 0 -> shift_packets()
+    :: else -> break
+    od;
+    which = 0 /* a step may not end with a loop */
+}
+
+inline packets_age()
+{
+    for (which : 0 .. PACKETS - 1) {
+        packet_age[which] = (which < packets -> packet_age[which] + 1 : 0)
+    }
+    which = 0
+}
+#endif

@@ -22,6 +22,8 @@
  *
  * Bound: CONNECTIONS of the session after the first; the leader's age and all times are free.
  */
+#define PACKETS 4
+#define PROOF 15 /* in the stream; else the number of the connection that asks */
 #include "leader.pml"
 
 #ifndef CONNECTIONS
@@ -36,52 +38,13 @@ mtype = { NOT_YET, SENT, FORWARDED, CHECKED, ANSWERED, OVER };
 
 /* --- the follower ----------------------------------------------------------------------------------- */
 
-#define PACKETS 4
-#define PROOF 15            /* in the stream; else the number of the connection that asks */
-byte packet[PACKETS];       /* to the leader, in order */
-byte packet_age[PACKETS];
-byte packets;
 byte answers;               /* from the leader, in order: "valid" so often */
 byte pending;               /* pendingRevalidations: the connection, or 0 */
 byte arrived;               /* bits: the follower has read the request of that connection */
 
 #define BIT(connection) (1 << (connection))
 #define HAS_ARRIVED(connection) ((arrived & BIT(connection)) != 0)
-#define PACKET_DUE (packets > 0 && packet_age[0] >= late_packet)
 #define ANY_DUE (BATCH_DUE || PACKET_DUE)
-
-inline put_packet(what)
-{
-    packet[packets] = what;
-    packet_age[packets] = 0;
-    packets++
-}
-
-inline shift_packets()
-{
-    packet[0] = packet[1];
-    packet_age[0] = packet_age[1];
-    packet[1] = packet[2];
-    packet_age[1] = packet_age[2];
-    packet[2] = packet[3];
-    packet_age[2] = packet_age[3];
-    packet[3] = 0;
-    packet_age[3] = 0;
-    packets--
-}
-
-inline lose_packets()
-{
-    packet[0] = 0;
-    packet[1] = 0;
-    packet[2] = 0;
-    packet[3] = 0;
-    packet_age[0] = 0;
-    packet_age[1] = 0;
-    packet_age[2] = 0;
-    packet_age[3] = 0;
-    packets = 0
-}
 
 /* The follower reads what a client's socket brought. put() into the map and the packet to the leader are one
  * step here: the wait between them is part of the packet's. */
@@ -198,22 +161,7 @@ inline tick()
 {
     printf("  ... a tick\n");
     leader_ages();
-    if
-    :: packets > 0 -> packet_age[0]++
-    :: else
-    fi;
-    if
-    :: packets > 1 -> packet_age[1]++
-    :: else
-    fi;
-    if
-    :: packets > 2 -> packet_age[2]++
-    :: else
-    fi;
-    if
-    :: packets > 3 -> packet_age[3]++
-    :: else
-    fi;
+    packets_age();
     if
     :: request != NOT_YET -> age(start_age, LENGTH + 1)
     :: else
