@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cluster.h"
+#include "sim/kinds.h"
 
 #define ASKED_MAX 65536 /* in the life of a pair */
 #define TEXT_MAX 16384
@@ -81,25 +82,6 @@ void tape_clear(struct tape *tape)
 
 /* --- as text ---------------------------------------------------------------------------------- */
 
-static const char *const kinds[ZKL_REQUEST_KINDS] = {
-    [ZKL_REQ_CREATE] = "create",
-    [ZKL_REQ_MAKE] = "make",
-    [ZKL_REQ_LIST] = "list",
-    [ZKL_REQ_LIST_LOCK_PATH] = "list-root",
-    [ZKL_REQ_SYNC] = "sync",
-    [ZKL_REQ_STAT] = "stat",
-    [ZKL_REQ_GET] = "get",
-    [ZKL_REQ_SET] = "set",
-    [ZKL_REQ_WATCH] = "watch",
-    [ZKL_REQ_UNWATCH] = "unwatch",
-    [ZKL_REQ_DELETE] = "delete",
-    [ZKL_REQ_CREATE_ALL] = "create-all",
-    [ZKL_REQ_DELETE_ALL] = "delete-all",
-    [ZKL_REQ_RENEW] = "renew",
-    [ZKL_REQ_CHECK_ALL] = "heartbeat",
-    [ZKL_REQ_KEEPALIVE] = "keepalive",
-};
-
 static const char *const answers[] = {
     [ZKL_ANSWER_OK] = "ok",
     [ZKL_ANSWER_LINK] = "link",
@@ -118,11 +100,6 @@ static const char *const answers[] = {
     [ZKL_ANSWER_ROLLED_BACK] = "rolled-back",
     [ZKL_ANSWER_OTHER] = "other",
 };
-
-const char *pair_kind(enum zkl_request_kind kind)
-{
-    return kinds[kind];
-}
 
 static size_t place_of(const int64_t *list, size_t count, int64_t value)
 {
@@ -152,7 +129,7 @@ static int by_text(const void *a, const void *b)
 static void write_reply(FILE *to, struct side *side, const struct asked *asked,
                         const struct zkl_reply *reply)
 {
-    fprintf(to, "%s %s%s%s", kinds[asked->kind], asked->path, asked->path[0] ? " " : "",
+    fprintf(to, "%s %s%s%s", request_kinds[asked->kind], asked->path, asked->path[0] ? " " : "",
             answers[reply->answer]);
     if (reply->name)
         fprintf(to, " %s", reply->name);
@@ -412,7 +389,7 @@ bool pair_send(struct pair *pair, size_t client, struct zkl_request request)
         sent = sent && answer == ZKL_ANSWER_OK;
         if (answer != ZKL_ANSWER_OK)
             snprintf(out + used, sizeof pair->refused[0][0] - used, "%s %s refused: %s\n",
-                     kinds[request.kind], request.path, answers[answer]);
+                     request_kinds[request.kind], request.path, answers[answer]);
     }
     return sent;
 }

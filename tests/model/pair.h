@@ -62,13 +62,16 @@ const char *pair_told(const struct pair *pair, size_t client);
  * NULL: none. */
 const char *pair_name(const struct pair *pair, size_t client, size_t n);
 
-const char *pair_kind(enum zkl_request_kind kind);
-
 /* --- requests --------------------------------------------------------------------------------- */
 
 #define LIST_OF(...)                                                                               \
     .checks = (const char *const[]){__VA_ARGS__},                                                  \
     .check_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+#define TEXTS(...)                                                                                 \
+    .texts = (const char *const[])                                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 #define ASK(which, at, ...)                                                                        \
     (struct zkl_request)                                                                           \
     {                                                                                              \

@@ -9,6 +9,7 @@
 #include "cluster.h"
 #include "pair.h"
 #include "sim/fake.h"
+#include "sim/kinds.h"
 
 #define CLIENTS 3
 #define ROOTS 3
@@ -140,7 +141,7 @@ static struct zkl_request some_request(struct script *s)
 static void trace_request(struct script *s, size_t client, const char *how,
                           const struct zkl_request *r)
 {
-    fprintf(s->trace, "client %zu %s %s %s", client, how, pair_kind(r->kind),
+    fprintf(s->trace, "client %zu %s %s %s", client, how, request_kinds[r->kind],
             r->path ? r->path : "");
     if (r->flag)
         fprintf(s->trace, " flag, version %d", r->version);
