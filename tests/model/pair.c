@@ -24,7 +24,6 @@ struct pair {
     struct side *sides[SIDES];
     struct asked *asked;
     uint64_t last_id;
-    bool session_ended; /* in this step: the server removes its nodes in any order */
     char told[SIDES][SIDE_CLIENTS][TEXT_MAX];
     char refused[SIDES][SIDE_CLIENTS][512]; /* refused before it was sent; comes first */
     char *names[SIDE_CLIENTS][64];
@@ -183,7 +182,7 @@ static bool after_link;
 static bool is_one_run(const struct pair *pair, const struct told *a, const struct told *b)
 {
     return a->type == TOLD_FIRED && b->type == TOLD_FIRED &&
-           (after_link || pair->session_ended ||
+           (after_link || pair->sides[SIMULATED]->session_ended ||
             strcmp(pair->asked[a->watch_id].path, pair->asked[b->watch_id].path) == 0);
 }
 
@@ -270,13 +269,13 @@ static void write_tape(struct pair *pair, size_t which, size_t client)
 
 void pair_settle(struct pair *pair)
 {
-    for (size_t which = 0; which < SIDES; which++)
-        pair->sides[which]->calls->settle(pair->sides[which]);
+    pair_do(pair, settle);
     for (size_t i = 0; i < SIDE_CLIENTS; i++) {
+        check_num(pair->sides[SIMULATED]->linked[i], ==, pair->sides[REAL]->linked[i]);
         for (size_t which = 0; which < SIDES; which++)
             write_tape(pair, which, i);
     }
-    pair->session_ended = false;
+    pair->sides[SIMULATED]->session_ended = false;
 }
 
 bool pair_agrees(struct pair *pair)
@@ -307,59 +306,9 @@ const char *pair_name(const struct pair *pair, size_t client, size_t n)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-#define BOTH(pair, call, ...)                                                                      \
-    do {                                                                                           \
-        for (size_t which_ = 0; which_ < SIDES; which_++)                                          \
-            (pair)->sides[which_]->calls->call((pair)->sides[which_], __VA_ARGS__);                \
-    } while (0)
-
-void pair_open(struct pair *pair, size_t client)
+struct side *pair_side(struct pair *pair, size_t which)
 {
-    BOTH(pair, open, client);
-}
-
-void pair_close(struct pair *pair, size_t client)
-{
-    BOTH(pair, close, client);
-    pair->session_ended = true;
-}
-
-void pair_cut(struct pair *pair, size_t client)
-{
-    BOTH(pair, cut, client);
-}
-
-void pair_join(struct pair *pair, size_t client)
-{
-    BOTH(pair, join, client);
-    check_num(pair->sides[SIMULATED]->linked[client], ==, pair->sides[REAL]->linked[client]);
-}
-
-void pair_hold(struct pair *pair, size_t client, bool hold)
-{
-    BOTH(pair, hold, client, hold);
-}
-
-void pair_wipe(struct pair *pair)
-{
-    for (size_t which = 0; which < SIDES; which++)
-        pair->sides[which]->calls->wipe(pair->sides[which]);
-}
-
-void pair_expire(struct pair *pair, size_t client)
-{
-    BOTH(pair, expire, client);
-    pair->session_ended = true;
-}
-
-void pair_set_counter(struct pair *pair, const char *path, int32_t number)
-{
-    BOTH(pair, set_counter, path, number);
-}
-
-void pair_collect(struct pair *pair, const char *path)
-{
-    BOTH(pair, collect, path);
+    return which < SIDES ? pair->sides[which] : NULL;
 }
 
 static void number(struct pair *pair, struct zkl_request *request)
@@ -397,7 +346,7 @@ bool pair_send(struct pair *pair, size_t client, struct zkl_request request)
 void pair_lose(struct pair *pair, size_t client, struct zkl_request request, bool carried_out)
 {
     number(pair, &request);
-    BOTH(pair, lose, client, &request, carried_out);
+    pair_do(pair, lose, client, &request, carried_out);
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
@@ -416,8 +365,7 @@ struct pair *pair_new(void)
 
 void pair_free(struct pair *pair)
 {
-    for (size_t which = 0; which < SIDES; which++)
-        pair->sides[which]->calls->free(pair->sides[which]);
+    pair_do(pair, free);
     for (size_t client = 0; client < SIDE_CLIENTS; client++) {
         for (size_t i = 0; i < pair->name_count[client]; i++)
             free(pair->names[client][i]);

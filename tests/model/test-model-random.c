@@ -205,13 +205,13 @@ static void linked(struct script *s, size_t client)
         burst(s, client);
     } else if (what < 92) {
         fprintf(s->trace, "client %zu is cut off\n", client);
-        pair_cut(s->pair, client);
+        pair_do(s->pair, cut, client);
         s->state[client] = CUT;
     } else if (what < 99) {
         lose(s, client);
     } else {
         fprintf(s->trace, "client %zu closes\n", client);
-        pair_close(s->pair, client);
+        pair_do(s->pair, close, client);
         s->state[client] = CLOSED;
     }
 }
@@ -224,12 +224,12 @@ static void cut_off(struct script *s, size_t client)
         burst(s, client);
     } else if (what == 1) {
         fprintf(s->trace, "the session of client %zu is ended\n", client);
-        pair_expire(s->pair, client);
-        pair_join(s->pair, client);
+        pair_do(s->pair, expire, client);
+        pair_do(s->pair, join, client);
         s->state[client] = ENDED;
     } else if (what < 6) {
         fprintf(s->trace, "client %zu comes back\n", client);
-        pair_join(s->pair, client);
+        pair_do(s->pair, join, client);
         s->state[client] = LINKED;
     }
 }
@@ -241,7 +241,7 @@ static void step(struct script *s)
     switch (s->state[client]) {
     case CLOSED:
         fprintf(s->trace, "client %zu opens\n", client);
-        pair_open(s->pair, client);
+        pair_do(s->pair, open, client);
         s->state[client] = LINKED;
         break;
     case LINKED:
@@ -252,7 +252,7 @@ static void step(struct script *s)
         break;
     case ENDED:
         fprintf(s->trace, "client %zu closes after its session's end\n", client);
-        pair_close(s->pair, client);
+        pair_do(s->pair, close, client);
         s->state[client] = CLOSED;
         break;
     }

@@ -172,7 +172,7 @@ TWO_TEST(reconnect_catches_up)
         pair_send(p, 0, ASK(LIST_LOCK_PATH, paths[i], .watch_id = 1));
     }
     check_true(pair_agrees(p));
-    pair_cut(p, 0);
+    pair_do(p, cut, 0);
     pair_expect(p, 0, "down\n");
     pair_send(p, 1, ASK(DELETE, "/a/gone"));
     pair_send(p, 1, ASK(DELETE, "/a/again"));
@@ -181,7 +181,7 @@ TWO_TEST(reconnect_catches_up)
     pair_send(p, 1, ASK(MAKE, "/a/child/x", .flag = true));
     pair_send(p, 1, ASK(DELETE, "/a/child/x"));
     check_true(pair_agrees(p));
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0,
                 "up s0\n"
                 "fired deleted data /a/gone\n"
@@ -208,10 +208,10 @@ TWO_TEST(an_event_on_its_way)
     pair_ask(p, 1, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 1, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
     pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
-    pair_hold(p, 0, true);
+    pair_do(p, hold, 0, true);
     pair_ask(p, 1, ASK(SET, "/a", .data = "1"), "set /a ok z0 v1\n");
     pair_send(p, 0, ASK(UNWATCH, "/a"));
-    pair_hold(p, 0, false);
+    pair_do(p, hold, 0, false);
     pair_expect(p, 0, "fired changed data /a\nunwatch /a nowatcher\n");
 
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
@@ -219,11 +219,11 @@ TWO_TEST(an_event_on_its_way)
     pair_expect(p, 0, "watch /a ok z0 v1 \"1\"\nwatch /b ok z1\n");
     pair_ask(p, 1, ASK(DELETE, "/a"), "delete /a ok\n");
     check_text(pair_told(p, 0), "fired deleted data /a\n");
-    pair_hold(p, 0, true);
+    pair_do(p, hold, 0, true);
     pair_ask(p, 1, ASK(DELETE, "/b"), "delete /b ok\n");
     check_text(pair_told(p, 0), "");
-    pair_cut(p, 0);
-    pair_join(p, 0);
+    pair_do(p, cut, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0, "down\nup s0\nfired deleted data /b\n");
 }
 
@@ -334,19 +334,19 @@ TWO_TEST(lost_answers)
         pair_expect(p, 0, "down\ncreate /a/x- link\n");
         pair_ask(p, 1, ASK(LIST, "/a"),
                  carried_out ? "list /a ok [x-0000000000]\n" : "list /a ok\n");
-        pair_join(p, 0);
+        pair_do(p, join, 0);
         pair_expect(p, 0, "up s0\n");
     }
     pair_ask(p, 0, ASK(STAT, "/a/x-0000000000"), "stat /a/x-0000000000 ok z1 s0\n");
     pair_lose(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/y-", "/a/z-"), TEXTS("", "")), true);
     pair_expect(p, 0, "down\ncreate all link\n");
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_ask(p, 0, ASK(LIST, "/a"), "up s0\nlist /a ok [x-0000000000 y-0000000001 z-0000000002]\n");
     pair_lose(p, 0, ASK(DELETE, "/a/x-0000000000"), true);
     pair_expect(p, 0, "down\ndelete /a/x-0000000000 link\n");
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_lose(p, 0, ASK(WATCH, "/a/y-0000000001", .watch_id = 1), true);
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0, "up s0\ndown\nwatch /a/y-0000000001 link\nup s0\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a/y-0000000001"), "unwatch /a/y-0000000001 nowatcher\n");
     pair_send(p, 1, ASK(DELETE, "/a/y-0000000001"));
@@ -361,14 +361,14 @@ PAIR_TEST(requests_without_a_link)
 {
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
-    pair_cut(p, 0);
+    pair_do(p, cut, 0);
     pair_expect(p, 0, "down\n");
     pair_send(p, 0, ASK(STAT, "/a"));
     pair_send(p, 0, ASK(MAKE, "/b", .flag = true));
     pair_send(p, 0, ASK(UNWATCH, "/a"));
     pair_send(p, 0, ASK(UNWATCH, "/b"));
     pair_expect(p, 0, "stat /a link\nmake /b link\nunwatch /a link\nunwatch /b link\n");
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_ask(p, 0, ASK(STAT, "/b"), "up s0\nstat /b nonode\n");
 }
 
@@ -387,17 +387,17 @@ TWO_TEST(expiry_takes_the_nodes)
              "watch /a/x-0000000000 ok z1 s0\n");
     pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1),
              "list root /a ok z0 n2 [x-0000000000 x-0000000001]\n");
-    pair_cut(p, 0);
-    pair_expire(p, 0);
+    pair_do(p, cut, 0);
+    pair_do(p, expire, 0);
     pair_expect(p, 0, "down\n");
     check_text(pair_told(p, 1), "fired deleted data /a/x-0000000000\nfired changed child /a\n");
     pair_ask(p, 1, ASK(LIST, "/a"), "list /a ok [x-0000000001]\n");
     pair_ask(p, 1, ASK(DELETE, "/a/x-0000000001"), "delete /a/x-0000000001 ok\n");
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0, "expired\n");
     pair_ask(p, 0, ASK(STAT, "/a"), "stat /a refused: link\n");
-    pair_close(p, 0);
-    pair_open(p, 0);
+    pair_do(p, close, 0);
+    pair_do(p, open, 0);
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000002 z3\n");
 }
 
@@ -410,12 +410,12 @@ TWO_TEST(closing_takes_the_nodes)
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
     pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
              "watch /a/x-0000000000 ok z1 s0\n");
-    pair_close(p, 0);
+    pair_do(p, close, 0);
     pair_expect(p, 1, "fired deleted data /a/x-0000000000\n");
-    pair_open(p, 0);
+    pair_do(p, open, 0);
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000001 z2\n");
-    pair_cut(p, 0);
-    pair_close(p, 0);
+    pair_do(p, cut, 0);
+    pair_do(p, close, 0);
     pair_ask(p, 1, ASK(STAT, "/a/x-0000000001"), "stat /a/x-0000000001 ok z2 s2\n");
 }
 
@@ -430,7 +430,7 @@ TWO_TEST(containers_vanish)
     pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z1\n");
     pair_ask(p, 0, ASK(WATCH, "/c", .watch_id = 1), "watch /c ok z0 n1\n");
     pair_send(p, 0, ASK(DELETE, "/c/x-0000000000")); /* from here on the server may remove it */
-    pair_collect(p, "/c");
+    pair_do(p, collect, "/c");
     pair_expect(p, 0, "delete /c/x-0000000000 ok\nfired deleted data /c\n");
     pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- nonode\n");
     pair_ask(p, 1, ASK(MAKE, "/c"), "make /c ok c z2\n");
@@ -474,7 +474,7 @@ TWO_TEST(a_renewed_root_counts_from_0)
 PAIR_TEST(the_counter_sticks_at_its_end)
 {
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_set_counter(p, "/a", INT32_MAX - 1);
+    pair_do(p, set_counter, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483646 z1\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483647 z2\n");
@@ -497,7 +497,7 @@ PAIR_TEST(a_burst_gets_past_the_counters_end)
     int last = 0;
 
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_set_counter(p, "/a", INT32_MAX - 1);
+    pair_do(p, set_counter, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
     for (int i = 0; i < 60; i++) {
         snprintf(prefix, sizeof prefix, "/a/%d-", i);
@@ -526,10 +526,10 @@ PAIR_TEST(a_wiped_server_tells_nothing)
 {
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_wipe(p);
+    pair_do(p, wipe);
     pair_expect(p, 0, "down\n");
     pair_ask(p, 0, ASK(STAT, "/a"), "stat /a link\n");
-    pair_open(p, 1);
+    pair_do(p, open, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 1, ASK(LIST, "/a"), "list /a nonode\n");
     check_text(pair_told(p, 0), "");
@@ -689,7 +689,7 @@ static int open_pair(void **state)
     if (cluster_raw_open(state) != 0)
         return -1;
     p = pair_new();
-    pair_open(p, 0);
+    pair_do(p, open, 0);
     pair_expect(p, 0, "up s0\n");
     return 0;
 }
@@ -698,7 +698,7 @@ static int open_two(void **state)
 {
     if (open_pair(state) != 0)
         return -1;
-    pair_open(p, 1);
+    pair_do(p, open, 1);
     pair_expect(p, 1, "up s1\n");
     return 0;
 }
