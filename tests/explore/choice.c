@@ -45,8 +45,7 @@ static int owner_number(const struct owner *o)
 static void add_owners(struct list *l, struct client *c)
 {
     struct world *w = l->w;
-    for (int i = 0; i < w->owner_count; i++) {
-        struct owner *o = &w->owners[i];
+    each_owner(w, o) {
         if (o->client != c)
             continue;
         if (owner_may_start(o))
@@ -278,8 +277,7 @@ static void wait_until(struct world *w, struct client *c, enum until until)
 static void make_anew(struct world *w)
 {
     int32_t counter = fake_find(&w->fake, root_paths[0])->counter - 1;
-    for (size_t i = 0; i < w->fake.node_count; i++) {
-        struct fake_node *node = &w->fake.nodes[i];
+    each_node(&w->fake, node) {
         if (node->dzxid != 0 || !fake_child_of(node, root_paths[0]))
             continue;
         owners_note_deletion(w, node->path);

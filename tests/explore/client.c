@@ -193,8 +193,7 @@ bool client_is_served(const struct client *c)
 /* Every server applies what was done, except those that are behind, or alone. */
 static void spread(struct world *w)
 {
-    for (int i = 0; i < w->client_count; i++) {
-        struct client *c = &w->clients[i];
+    each_client(w, c) {
         if (client_is_linked(c) && !c->behind && c->current->view < w->fake.zxid)
             fake_catch_up(c->current, w->fake.zxid);
         if (c->behind && client_is_linked(c))
@@ -345,8 +344,7 @@ static int64_t told_next_ms(const struct client *c)
 int64_t time_next_ms(const struct world *w)
 {
     int64_t next = INT64_MAX, now_ms = w->fake.now_ms;
-    for (int i = 0; i < w->client_count; i++) {
-        const struct client *c = &w->clients[i];
+    each_client(w, c) {
         if (c->dead)
             continue;
         int64_t timer = zkl_core_next_timeout(&c->core, time_of(w));
@@ -368,8 +366,7 @@ int64_t time_next_ms(const struct world *w)
 
 bool time_may_be_late(const struct world *w, int64_t ms)
 {
-    for (int i = 0; i < w->touches_count; i++) {
-        const struct touches *t = &w->touches[i];
+    each_of(w->touches, w->touches_count, t) {
         bool due = fake_alive(&w->fake, t->session) && t->close_ms == 0 && expiry_ms(t) <= ms;
         for (int j = 0; due && j < w->client_count; j++) {
             const struct client *c = &w->clients[j];
@@ -382,8 +379,7 @@ bool time_may_be_late(const struct world *w, int64_t ms)
 
 static void end_sessions(struct world *w, bool late)
 {
-    for (int i = 0; i < w->touches_count; i++) {
-        struct touches *t = &w->touches[i];
+    each_of(w->touches, w->touches_count, t) {
         touches_told(t, w->fake.now_ms);
         if (!fake_alive(&w->fake, t->session) || expiry_ms(t) > w->fake.now_ms)
             continue;
@@ -402,8 +398,7 @@ void time_pass(struct world *w, int64_t ms, bool late)
 {
     must(ms > w->fake.now_ms);
     w->fake.now_ms = ms;
-    for (int i = 0; i < w->client_count; i++) {
-        struct client *c = &w->clients[i];
+    each_client(w, c) {
         bool silent = c->muted && ms >= c->muted_ms + SILENCE_MS;
         bool alone = client_is_linked(c) && c->current->isolated && ms >= c->alone_ms + TIMEOUT_MS;
         if (silent || alone)

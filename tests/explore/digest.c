@@ -609,8 +609,7 @@ static void place(const struct place *p)
 static int asked_before(const struct owner *o)
 {
     int before = 0;
-    for (int i = 0; i < d.w->owner_count; i++) {
-        const struct owner *other = &d.w->owners[i];
+    each_owner(d.w, other) {
         before += other->client == o->client && other->turn.waits && other->tickets < o->tickets;
     }
     return before;
@@ -646,8 +645,7 @@ static int64_t oldest_view(const struct fake *fake)
 static void ensemble(const struct fake *fake)
 {
     int64_t oldest = oldest_view(fake);
-    for (size_t i = 0; i < fake->node_count; i++) {
-        const struct fake_node *n = &fake->nodes[i];
+    each_node(fake, n) {
         if (n->dzxid != 0 && n->dzxid <= oldest)
             continue;
         name(n->path, n->text);
@@ -657,8 +655,7 @@ static void ensemble(const struct fake *fake)
             n->is_told); /* all that come are larger */
         int changes = 0;
         int64_t pzxid = 0;
-        for (size_t j = 0; j < fake->change_count; j++) {
-            const struct fake_change *c = &fake->changes[j];
+        each_change(fake, c) {
             if (c->what != FAKE_CHILDREN || c->zxid <= n->czxid || c->zxid > oldest ||
                 strcmp(c->path, n->path) != 0)
                 continue;
@@ -670,8 +667,7 @@ static void ensemble(const struct fake *fake)
             zxid(pzxid);
         }
     }
-    for (size_t i = 0; i < fake->change_count; i++) {
-        const struct fake_change *c = &fake->changes[i];
+    each_change(fake, c) {
         if (c->zxid <= oldest)
             continue;
         zxid(c->zxid);
@@ -685,8 +681,7 @@ static void ensemble(const struct fake *fake)
 static const struct touches *touches_after(const struct world *w, int64_t session)
 {
     const struct touches *found = NULL;
-    for (int i = 0; i < w->touches_count; i++) {
-        const struct touches *t = &w->touches[i];
+    each_of(w->touches, w->touches_count, t) {
         if (t->session > session && fake_alive(&w->fake, t->session) &&
             (!found || t->session < found->session))
             found = t;

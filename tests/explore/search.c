@@ -133,8 +133,7 @@ static void grow(struct table *t)
 {
     struct table larger = {.count = t->count, .room = 2 * t->room};
     larger.list = map(larger.room * sizeof *larger.list);
-    for (size_t i = 0; i < t->room; i++) {
-        const struct met *old = &t->list[i];
+    each_of(t->list, t->room, old) {
         if (old->a != 0)
             *find(&larger, (struct digest){old->a, old->b}) = *old;
     }

@@ -381,8 +381,7 @@ int fake_timeout_ms(const struct fake *fake, int64_t session)
 static void lose_writes(struct fake *fake)
 {
     int64_t kept = fake->zxid - 1 - fake_random(fake->prng, 8);
-    for (size_t i = 0; i < fake->node_count; i++) {
-        struct fake_node *node = &fake->nodes[i];
+    each_node(fake, node) {
         bool ended = node->owner != 0 && !fake_alive(fake, node->owner);
         if (node->dzxid > kept && !ended)
             node->dzxid = 0;
@@ -465,8 +464,7 @@ static int64_t run_due(struct fake *fake)
         if (h->learner.due_ms < next_ms)
             next_ms = h->learner.due_ms;
     }
-    for (size_t i = 0; i < fake->session_count; i++) {
-        struct fake_session *s = &fake->sessions[i];
+    each_of(fake->sessions, fake->session_count, s) {
         if (!s->dead && s->expire_ms <= fake->now_ms)
             run_session(fake, s);
         int64_t due_ms = s->close_ms ? s->close_ms : s->expire_ms;
@@ -666,8 +664,7 @@ static void reply_changes(const struct fake *fake, const struct fake_node *node,
 {
     reply->pzxid = node->old_changes > 0 ? node->old_pzxid : node->czxid;
     reply->cversion = node->old_changes;
-    for (size_t i = 0; i < fake->change_count; i++) {
-        const struct fake_change *change = &fake->changes[i];
+    each_change(fake, change) {
         if (change->what != FAKE_CHILDREN || change->zxid <= node->czxid || change->zxid > view ||
             strcmp(change->path, node->path) != 0)
             continue;
@@ -1354,8 +1351,7 @@ void fake_rejoin(struct fake_handle *h)
 /* Has it happened to path since the client heard of the server last? */
 static bool is_notification(const struct fake_handle *h, const char *path, int what)
 {
-    for (size_t i = 0; i < h->fake->change_count; i++) {
-        const struct fake_change *c = &h->fake->changes[i];
+    each_change(h->fake, c) {
         if ((int)c->what == what && c->zxid > h->seen && c->zxid <= h->view &&
             strcmp(c->path, path) == 0)
             return true;
