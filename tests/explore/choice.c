@@ -367,16 +367,16 @@ static void take(struct world *w, struct choice choice)
         client_break(c);
         break;
     case ACT_CONNECT:
-        client_connect(c, choice.what == 1);
+        client_connect(c, c->current, choice.what == 1);
         break;
     case ACT_PROBE:
-        client_connect_probe(c);
+        client_connect(c, c->probe, false);
         break;
     case ACT_CATCH_UP:
-        client_catch_up(c);
+        c->behind = false;
         break;
     case ACT_HEAR:
-        client_hear(c);
+        c->deaf = false;
         break;
     case ACT_TIMER:
         client_timer(c);
@@ -451,17 +451,17 @@ static bool calm_client(struct world *w, struct client *c)
 {
     struct fake_handle *h = c->current;
     if (c->deaf)
-        client_hear(c);
+        c->deaf = false;
     else if (c->starved)
         client_timer(c);
     else if (client_is_linked(c) && (c->muted || h->isolated))
         client_break(c);
     else if (may_connect(h))
-        client_connect(c, false);
+        client_connect(c, h, false);
     else if (may_connect(c->probe))
-        client_connect_probe(c);
+        client_connect(c, c->probe, false);
     else if (c->behind)
-        client_catch_up(c);
+        c->behind = false;
     else if (client_is_served(c))
         client_serve(c);
     else if (client_may_be_freed(c))

@@ -155,11 +155,6 @@ bool client_may_hear(const struct client *c)
            client_timer_is_due(c);
 }
 
-void client_hear(struct client *c)
-{
-    c->deaf = false;
-}
-
 void client_timer(struct client *c)
 {
     c->starved = false;
@@ -209,12 +204,6 @@ void client_serve(struct client *c)
     spread(c->world);
 }
 
-void client_catch_up(struct client *c)
-{
-    c->behind = false;
-    spread(c->world);
-}
-
 void client_break(struct client *c)
 {
     if (!client_is_linked(c))
@@ -225,7 +214,7 @@ void client_break(struct client *c)
     fake_break(c->current);
 }
 
-static void connect_handle(struct client *c, struct fake_handle *h, bool behind)
+void client_connect(struct client *c, struct fake_handle *h, bool behind)
 {
     struct world *w = c->world;
     c->sessions += h->session == 0;
@@ -237,17 +226,8 @@ static void connect_handle(struct client *c, struct fake_handle *h, bool behind)
         touches_link(w, h->session);
     if (h->told == 0)
         h->told = h->seen; /* it can't have seen more before */
-}
-
-void client_connect(struct client *c, bool behind)
-{
-    connect_handle(c, c->current, behind);
-    c->behind = behind && c->current->linked;
-}
-
-void client_connect_probe(struct client *c)
-{
-    connect_handle(c, c->probe, false);
+    if (h == c->current)
+        c->behind = behind && h->linked;
 }
 
 void client_kill(struct client *c)
@@ -460,7 +440,7 @@ void world_begin(const struct bounds *bounds)
     w->fake.unknown[ZKL_OPCODE_REMOVE_WATCHES] = bounds->scenario->unremoving;
     owners_begin(w);
     for (int i = 0; i < bounds->clients && !bounds->scenario->unlinked; i++) {
-        client_connect(&w->clients[i], false);
+        client_connect(&w->clients[i], w->clients[i].current, false);
         world_settle(w);
     }
 }

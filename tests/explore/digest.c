@@ -99,7 +99,7 @@ static inline void word(int line, int kind, int64_t value)
         word(__LINE__, VALUE, bits_);                                                              \
     } while (0)
 
-static uint64_t mix(uint64_t h, uint64_t value)
+uint64_t mix(uint64_t h, uint64_t value)
 {
     h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
     return h ^ (h >> 29);

@@ -230,12 +230,6 @@ static void push(struct digest key, bool audited)
         run_calm(f);
 }
 
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-    h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 29);
-}
-
 static void pop(struct frame *f)
 {
     struct met *at = find(&s.met, f->key);

@@ -110,7 +110,9 @@ struct client {
     bool open_current, open_probe;
     bool dead;  /* it was killed */
     bool freed; /* its handles were: nothing more is wanted */
-    bool muted, deaf, starved, behind;
+    bool muted, starved;
+    bool deaf;    /* until its completion thread goes on: then the core hears all that has come */
+    bool behind;  /* its server is, until the world settles without this */
     int sessions; /* it has had */
     int64_t muted_ms, alone_ms;
 };
@@ -160,15 +162,12 @@ bool client_is_linked(const struct client *c);
 /* Could its server take the next request? */
 bool client_is_served(const struct client *c);
 void client_serve(struct client *c);
-void client_connect(struct client *c, bool behind);
-void client_connect_probe(struct client *c);
+/* One of its handles. */
+void client_connect(struct client *c, struct fake_handle *h, bool behind);
 void client_break(struct client *c);
-/* Its completion thread goes on, and the core hears all that has come. */
 bool client_may_hear(const struct client *c);
-void client_hear(struct client *c);
 void client_timer(struct client *c);
 bool client_timer_is_due(const struct client *c);
-void client_catch_up(struct client *c);
 void client_kill(struct client *c);
 /* The next moment that is due; INT64_MAX: none. */
 int64_t time_next_ms(const struct world *w);
@@ -233,6 +232,7 @@ bool calm_step(struct world *w);
 struct digest {
     uint64_t a, b;
 };
+uint64_t mix(uint64_t h, uint64_t value);
 struct digest digest_of(const struct world *w);
 /* What it is made of, to compare two: each with the line of digest.c that it comes from. Returns how many there
  * are. */

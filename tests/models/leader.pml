@@ -8,6 +8,8 @@
  * be shifted to whole ticks with the same order of its steps; a window counts as open at its last tick
  * too, so that nothing is lost by that. */
 
+#define WHEN(condition, step) if :: condition -> step :: else fi
+
 #ifndef T
 #define T 16 /* the session timeout */
 #endif
@@ -85,10 +87,7 @@ bool closed;    /* setSessionClosing: the nodes go, and somebody else is granted
  * but run() has it in the set that it works off. */
 inline touch_at_leader()
 {
-    if
-    :: !taken && !closed -> quiet = 0
-    :: else
-    fi
+    WHEN(!taken && !closed, quiet = 0)
 }
 
 /* ExpiryQueue rounds up to whole ticks of the server, and the thread may be late: so at any time from the
@@ -135,22 +134,13 @@ inline new_leader()
 
 inline age(value, limit)
 {
-    if
-    :: value < (limit) -> value++
-    :: else
-    fi
+    WHEN(value < (limit), value++)
 }
 
 inline leader_ages()
 {
-    if
-    :: !closed -> age(quiet, GRANTED)
-    :: else
-    fi;
-    if
-    :: taken -> taken_age++
-    :: else
-    fi
+    WHEN(!closed, age(quiet, GRANTED));
+    WHEN(taken, taken_age++)
 }
 
 /* --- the stream from a follower to the leader, in order ---------------------------------------------- */

@@ -90,10 +90,7 @@ inline connection_ends()
     counts = false;
     first = false;
 #endif
-    if
-    :: proof == SENT || proof == FORWARDED || proof == CHECKED -> proof = OVER
-    :: else
-    fi
+    WHEN(proof == SENT || proof == FORWARDED || proof == CHECKED, proof = OVER)
 }
 
 inline open_connection()
@@ -101,14 +98,9 @@ inline open_connection()
     connection_ends();
     current++;
     alive = true;
-    if
-    :: request == SENT -> request = OVER; printf("client: the request ends with connection loss\n")
-    :: else
-    fi;
-    if
-    :: connected == NOT_YET -> counts = (request == OVER || request == ANSWERED)
-    :: else /* with JUDGED_AT_CALL only: what belongs to the old link is still believed */
-    fi;
+    WHEN(request == SENT, request = OVER; printf("client: the request ends with connection loss\n"));
+    /* Else, with JUDGED_AT_CALL only, what belongs to the old link is still believed. */
+    WHEN(connected == NOT_YET, counts = (request == OVER || request == ANSWERED));
     printf("client: opens connection %d\n", current)
 }
 
@@ -119,10 +111,7 @@ inline leader_answers()
     if
     :: pending != 0 && pending == current && alive && !up ->
         up = true;
-        if
-        :: connected == NOT_YET -> connected = SENT
-        :: else
-        fi;
+        WHEN(connected == NOT_YET, connected = SENT);
         printf("follower: the leader's answer, for connection %d: CONNECTED is queued\n", pending)
     :: else -> printf("follower: the leader's answer, connection %d\n", pending)
     fi;
@@ -162,20 +151,11 @@ inline tick()
     printf("  ... a tick\n");
     leader_ages();
     packets_age();
-    if
-    :: request != NOT_YET -> age(start_age, LENGTH + 1)
-    :: else
-    fi;
-    if
-    :: connected == ANSWERED && proof == NOT_YET -> age(connected_age, WAIT)
-    :: else
-    fi
+    WHEN(request != NOT_YET, age(start_age, LENGTH + 1));
+    WHEN(connected == ANSWERED && proof == NOT_YET, age(connected_age, WAIT))
 #ifdef ANY_LINK
     ;
-    if
-    :: request == ANSWERED && proof == NOT_YET -> age(answered_age, P + 2 * D)
-    :: else
-    fi
+    WHEN(request == ANSWERED && proof == NOT_YET, age(answered_age, P + 2 * D))
 #endif
 }
 
@@ -224,16 +204,10 @@ init {
     :: d_step { current < CONNECTIONS && proof != ANSWERED -> open_connection() }
     :: d_step { connected == SENT -> connected = ANSWERED; connected_age = 0;
 #ifdef STAMPED_WHEN_HANDLED
-        if
-        :: counts -> start_age = 0
-        :: else
-        fi;
+        WHEN(counts, start_age = 0);
 #endif
 #ifdef SENT_IS_ENOUGH
-        if
-        :: request == SENT -> counts = true
-        :: else
-        fi;
+        WHEN(request == SENT, counts = true);
 #endif
         printf("client: handles CONNECTED\n") }
 #ifdef ANY_LINK

@@ -120,24 +120,15 @@ inline tick()
     if
     :: !dead ->
         since_last++;
-        if
-        :: holding -> since_taken++
-        :: else
-        fi;
+        WHEN(holding, since_taken++);
 #ifdef TWO_ROUNDS
         since_above++
 #endif
     :: else
     fi;
     packets_age();
-    if
-    :: request != NOT_YET -> age(request_age, LENGTH + 1)
-    :: else
-    fi;
-    if
-    :: request == ANSWERED && proof == NOT_YET -> age(answered_age, WAIT)
-    :: else
-    fi
+    WHEN(request != NOT_YET, age(request_age, LENGTH + 1));
+    WHEN(request == ANSWERED && proof == NOT_YET, age(answered_age, WAIT))
 }
 
 init {
@@ -169,10 +160,7 @@ init {
         printf("follower: takes its touches, %d\n", held)
     }
     :: d_step { holding && (!held || packets < PACKETS) ->
-        if
-        :: held -> put_packet(TOUCHED)
-        :: else
-        fi;
+        WHEN(held, put_packet(TOUCHED));
         since_last = since_taken; since_taken = 0; holding = false; held = false; printf("follower: writes its answer to the ping\n") }
     :: d_step { !dead -> follower_ends(); printf("follower: freezes\n") }
     :: d_step { dead && packets > 0 -> lose_packets() }
