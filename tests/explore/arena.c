@@ -8,14 +8,13 @@
 #include <sys/mman.h>
 
 #define GRAIN 32
-#define SMALL                                                                                      \
-    128 /* sizes by grains, each with a list of what was freed; above that by powers of two */
+#define SMALL 128 /* sizes by grains, each with a list of what was freed; then by powers of two */
 #define LARGE 12
 
 bool arena_on;
 
 struct block {
-    size_t list; /* which it goes back to */
+    size_t room; /* in bytes */
     struct block *next;
     char bytes[];
 };
@@ -86,12 +85,6 @@ static size_t list_of(size_t size, size_t *room)
     return list;
 }
 
-static size_t room_of(const struct block *block)
-{
-    return block->list < SMALL ? block->list * GRAIN
-                               : ((size_t)SMALL * GRAIN) << (block->list - SMALL);
-}
-
 void *__wrap_malloc(size_t size)
 {
     size_t room, list;
@@ -109,7 +102,7 @@ void *__wrap_malloc(size_t size)
         fputs("explore: the arena is too small\n", stderr);
         _Exit(2);
     }
-    block->list = list;
+    block->room = room;
     return block->bytes;
 }
 
@@ -120,8 +113,9 @@ void __wrap_free(void *old)
         return;
     }
     struct block *block = (struct block *)((char *)old - offsetof(struct block, bytes));
-    block->next = arena->freed[block->list];
-    arena->freed[block->list] = block;
+    size_t room, list = list_of(block->room, &room);
+    block->next = arena->freed[list];
+    arena->freed[list] = block;
 }
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -138,8 +132,7 @@ void *__wrap_realloc(void *old, size_t size)
     void *now = __wrap_malloc(size);
     if (old) {
         struct block *block = (struct block *)((char *)old - offsetof(struct block, bytes));
-        size_t room = room_of(block);
-        memcpy(now, old, room < size ? room : size);
+        memcpy(now, old, block->room < size ? block->room : size);
         __wrap_free(old);
     }
     return now;

@@ -18,8 +18,7 @@ void check_world(struct world *w)
 bool check_done(const struct world *w)
 {
     bool done = true;
-    for (int i = 0; i < w->client_count; i++) {
-        const struct client *c = &w->clients[i];
+    each_client(w, c) {
         done = done && (c->dead || (c->freed && core_is_done(&c->core)));
     }
     return done;

@@ -10,13 +10,12 @@
 #define UNTIL_STEPS_MAX 400
 
 /* How long a client that has no word from its server may stay so, in one step. */
-enum until {
-    UNTIL_WINDOW_ENDS,
-    UNTIL_EXPIRED,
-    UNTIL_GIVEN_UP, /* by the leader, which comes to it as late as it may */
-    UNTIL_TIMER,    /* the session's: a second handle is tried, or given up, or adopted */
-    UNTILS
-};
+#define UNTIL_LIST(X)                                                                              \
+    X(UNTIL_WINDOW_ENDS, "its window ends")                                                        \
+    X(UNTIL_EXPIRED, "its session ends")                                                           \
+    X(UNTIL_GIVEN_UP, "its session is given up, to end late") /* by the leader */                  \
+    X(UNTIL_TIMER, "its session's timer is due")              /* for a second handle */
+enum until { UNTIL_LIST(FAKE_ENUM) UNTILS };
 
 struct list {
     struct world *w;
@@ -46,8 +45,7 @@ static int owner_number(const struct owner *o)
 static void add_owners(struct list *l, struct client *c)
 {
     struct world *w = l->w;
-    for (int i = 0; i < w->owner_count; i++) {
-        struct owner *o = &w->owners[i];
+    each_owner(w, o) {
         if (o->client != c)
             continue;
         if (owner_may_start(o))
@@ -81,6 +79,11 @@ static bool is_worth_lagging(const struct client *c)
     return false;
 }
 
+static bool may_connect(const struct fake_handle *h)
+{
+    return h && !h->linked && !h->expired;
+}
+
 static void add_link(struct list *l, struct client *c)
 {
     int i = name_of(c);
@@ -91,12 +94,12 @@ static void add_link(struct list *l, struct client *c)
         add(l, ACT_HEAR, i, 0);
     if ((c->deaf || c->starved) && client_timer_is_due(c))
         add(l, ACT_TIMER, i, 0);
-    if (h && !h->linked && !h->expired) {
+    if (may_connect(h)) {
         add(l, ACT_CONNECT, i, 0);
         if (is_worth_lagging(c) && fake_alive(&l->w->fake, h->session))
             add(l, ACT_CONNECT, i, 1);
     }
-    if (c->probe && !c->probe->linked && !c->probe->expired)
+    if (may_connect(c->probe))
         add(l, ACT_PROBE, i, 0);
     if (client_is_linked(c) && (c->muted || h->isolated))
         add(l, ACT_BREAK, i, 0);
@@ -274,8 +277,7 @@ static void wait_until(struct world *w, struct client *c, enum until until)
 static void make_anew(struct world *w)
 {
     int32_t counter = fake_find(&w->fake, root_paths[0])->counter - 1;
-    for (size_t i = 0; i < w->fake.node_count; i++) {
-        struct fake_node *node = &w->fake.nodes[i];
+    each_node(&w->fake, node) {
         if (node->dzxid != 0 || !fake_child_of(node, root_paths[0]))
             continue;
         owners_note_deletion(w, node->path);
@@ -365,16 +367,16 @@ static void take(struct world *w, struct choice choice)
         client_break(c);
         break;
     case ACT_CONNECT:
-        client_connect(c, choice.what == 1);
+        client_connect(c, c->current, choice.what == 1);
         break;
     case ACT_PROBE:
-        client_connect_probe(c);
+        client_connect(c, c->probe, false);
         break;
     case ACT_CATCH_UP:
-        client_catch_up(c);
+        c->behind = false;
         break;
     case ACT_HEAR:
-        client_hear(c);
+        c->deaf = false;
         break;
     case ACT_TIMER:
         client_timer(c);
@@ -388,6 +390,8 @@ static void take(struct world *w, struct choice choice)
         break;
     case ACT_FAULT:
         take_fault(w, (enum fault)choice.what, choice.client);
+        break;
+    case ACTS:
         break;
     }
 }
@@ -405,96 +409,67 @@ void choice_take(struct world *w, struct choice choice)
 
 void choice_tell(const struct world *w, struct choice choice, char *text, size_t size)
 {
-    static const char *const acts[] = {[ACT_START] = "begins",
-                                       [ACT_UNLOCK] = "unlocks",
-                                       [ACT_FREE] = "frees its handles",
-                                       [ACT_SERVE] = "its server takes the next request",
-                                       [ACT_BREAK] = "its link breaks",
-                                       [ACT_CONNECT] = "connects",
-                                       [ACT_PROBE] = "its second handle connects",
-                                       [ACT_CATCH_UP] = "its server catches up",
-                                       [ACT_HEAR] = "hears",
-                                       [ACT_TIMER] = "runs its timer"};
-    static const char *const untils[] = {[UNTIL_WINDOW_ENDS] = "its window ends",
-                                         [UNTIL_EXPIRED] = "its session ends",
-                                         [UNTIL_GIVEN_UP] = "its session is given up, to end late",
-                                         [UNTIL_TIMER] = "its session's timer is due"};
-    static const char *const faults[FAULTS] = {[FAULT_MUTE] = "answers are lost to client",
-                                               [FAULT_DEAF] = "deaf: client",
-                                               [FAULT_CANCEL] = "a lock request ends: owner",
-                                               [FAULT_KILL] = "killed: client",
-                                               [FAULT_DELETE] = "deleted by hand:",
-                                               [FAULT_WRITE] = "written to:",
-                                               [FAULT_ALONE] = "alone: the server of client",
-                                               [FAULT_DEPOSED] = "deposed: the server of client",
-                                               [FAULT_EXIT] = "exits: owner",
-                                               [FAULT_DENY] = "denied to its owner:",
-                                               [FAULT_RENEW] = "renews: owner",
-                                               [FAULT_RAISE] = "timeouts are raised from now on:",
-                                               [FAULT_STARVE] = "its timers stand still: client",
-                                               [FAULT_ANEW] = "made anew: the path",
-                                               [FAULT_REFUSE] =
-                                                   "too busy for a request: the server of client"};
+    static const char *const acts[] = {ACT_LIST(FAKE_NAME)};
+    static const char *const untils[] = {UNTIL_LIST(FAKE_NAME)};
+    static const char *const faults[] = {FAULT_LIST(FAKE_NAME)};
     int i = choice.client;
-    if (choice.act == ACT_FAULT) {
-        bool node =
-            choice.what == FAULT_DELETE || choice.what == FAULT_WRITE || choice.what == FAULT_DENY;
-        if (node)
-            snprintf(text, size, "FAULT, %s %s", faults[choice.what], w->fake.nodes[i].path);
-        else
-            snprintf(text, size, "FAULT, %s %d", faults[choice.what], i);
-    } else if (choice.act == ACT_TIME) {
+    const struct fake_handle *h = w->clients[i < w->client_count ? i : 0].current;
+    bool node =
+        choice.what == FAULT_DELETE || choice.what == FAULT_WRITE || choice.what == FAULT_DENY;
+    if (choice.act == ACT_FAULT && node)
+        snprintf(text, size, "FAULT, %s %s", faults[choice.what], w->fake.nodes[i].path);
+    else if (choice.act == ACT_FAULT)
+        snprintf(text, size, "FAULT, %s %d", faults[choice.what], i);
+    else if (choice.act == ACT_TIME)
         snprintf(text, size, "time passes to %lld%s", (long long)time_next_ms(w),
                  choice.what % 2 ? ", an expiry is late" : "");
-    } else if (choice.act == ACT_UNTIL) {
+    else if (choice.act == ACT_UNTIL)
         snprintf(text, size, "%d is away until %s", i, untils[choice.what]);
-    } else if (choice.act == ACT_START || choice.act == ACT_UNLOCK) {
+    else if (choice.act == ACT_START || choice.act == ACT_UNLOCK)
         snprintf(text, size, "%d: owner %d %s", i, choice.what, acts[choice.act]);
-    } else {
-        const struct fake_handle *h = w->clients[i].current;
-        bool kind = choice.act == ACT_CONNECT && choice.what == 1;
+    else
         snprintf(text, size, "%d %s%s%s", i, acts[choice.act],
-                 kind ? " to a server that is behind" : "",
+                 choice.act == ACT_CONNECT && choice.what == 1 ? " to a server that is behind" : "",
                  choice.act == ACT_SERVE && w->clients[i].muted ? " (muted)"
                  : h && h->isolated                             ? " (alone)"
                                                                 : "");
-    }
 }
 
 /* --- without faults ------------------------------------------------------- */
+
+static bool calm_owner(struct owner *o)
+{
+    bool starts = owner_may_start(o), unlocks = !starts && owner_may_unlock(o);
+    if (starts)
+        owner_starts(o);
+    if (unlocks)
+        owner_unlock(o);
+    return starts || unlocks;
+}
 
 static bool calm_client(struct world *w, struct client *c)
 {
     struct fake_handle *h = c->current;
     if (c->deaf)
-        client_hear(c);
+        c->deaf = false;
     else if (c->starved)
         client_timer(c);
     else if (client_is_linked(c) && (c->muted || h->isolated))
         client_break(c);
-    else if (h && !h->linked && !h->expired)
-        client_connect(c, false);
-    else if (c->probe && !c->probe->linked && !c->probe->expired)
-        client_connect_probe(c);
+    else if (may_connect(h))
+        client_connect(c, h, false);
+    else if (may_connect(c->probe))
+        client_connect(c, c->probe, false);
     else if (c->behind)
-        client_catch_up(c);
+        c->behind = false;
     else if (client_is_served(c))
         client_serve(c);
     else if (client_may_be_freed(c))
         client_free(c);
     else {
         for (int i = 0; i < w->owner_count; i++) {
-            struct owner *o = &w->owners[i];
-            if (o->client != c)
-                continue;
-            if (owner_may_start(o)) {
-                owner_starts(o);
+            if (w->owners[i].client == c && calm_owner(&w->owners[i]))
                 return true;
-            }
-            if (owner_may_unlock(o)) {
-                owner_unlock(o);
-                return true;
-            }
         }
         return false;
     }

@@ -155,11 +155,6 @@ bool client_may_hear(const struct client *c)
            client_timer_is_due(c);
 }
 
-void client_hear(struct client *c)
-{
-    c->deaf = false;
-}
-
 void client_timer(struct client *c)
 {
     c->starved = false;
@@ -180,28 +175,20 @@ bool client_is_linked(const struct client *c)
     return !c->dead && c->current && c->current->linked;
 }
 
-static bool is_read(enum zkl_request_kind kind)
-{
-    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH || kind == ZKL_REQ_STAT ||
-           kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
-           kind == ZKL_REQ_KEEPALIVE;
-}
-
 bool client_is_served(const struct client *c)
 {
     if (!client_is_linked(c) || !c->current->out.first)
         return false;
     enum zkl_request_kind kind = c->current->out.first->request.kind;
     if (c->current->isolated)
-        return is_read(kind) || (kind == ZKL_REQ_SYNC && c->current->deposed);
+        return fake_is_read(kind) || (kind == ZKL_REQ_SYNC && c->current->deposed);
     return fake_alive(&c->world->fake, c->current->session);
 }
 
 /* Every server applies what was done, except those that are behind, or alone. */
 static void spread(struct world *w)
 {
-    for (int i = 0; i < w->client_count; i++) {
-        struct client *c = &w->clients[i];
+    each_client(w, c) {
         if (client_is_linked(c) && !c->behind && c->current->view < w->fake.zxid)
             fake_catch_up(c->current, w->fake.zxid);
         if (c->behind && client_is_linked(c))
@@ -217,12 +204,6 @@ void client_serve(struct client *c)
     spread(c->world);
 }
 
-void client_catch_up(struct client *c)
-{
-    c->behind = false;
-    spread(c->world);
-}
-
 void client_break(struct client *c)
 {
     if (!client_is_linked(c))
@@ -233,7 +214,7 @@ void client_break(struct client *c)
     fake_break(c->current);
 }
 
-static void connect_handle(struct client *c, struct fake_handle *h, bool behind)
+void client_connect(struct client *c, struct fake_handle *h, bool behind)
 {
     struct world *w = c->world;
     c->sessions += h->session == 0;
@@ -245,17 +226,8 @@ static void connect_handle(struct client *c, struct fake_handle *h, bool behind)
         touches_link(w, h->session);
     if (h->told == 0)
         h->told = h->seen; /* it can't have seen more before */
-}
-
-void client_connect(struct client *c, bool behind)
-{
-    connect_handle(c, c->current, behind);
-    c->behind = behind && c->current->linked;
-}
-
-void client_connect_probe(struct client *c)
-{
-    connect_handle(c, c->probe, false);
+    if (h == c->current)
+        c->behind = behind && h->linked;
 }
 
 void client_kill(struct client *c)
@@ -352,8 +324,7 @@ static int64_t told_next_ms(const struct client *c)
 int64_t time_next_ms(const struct world *w)
 {
     int64_t next = INT64_MAX, now_ms = w->fake.now_ms;
-    for (int i = 0; i < w->client_count; i++) {
-        const struct client *c = &w->clients[i];
+    each_client(w, c) {
         if (c->dead)
             continue;
         int64_t timer = zkl_core_next_timeout(&c->core, time_of(w));
@@ -375,8 +346,7 @@ int64_t time_next_ms(const struct world *w)
 
 bool time_may_be_late(const struct world *w, int64_t ms)
 {
-    for (int i = 0; i < w->touches_count; i++) {
-        const struct touches *t = &w->touches[i];
+    each_of(w->touches, w->touches_count, t) {
         bool due = fake_alive(&w->fake, t->session) && t->close_ms == 0 && expiry_ms(t) <= ms;
         for (int j = 0; due && j < w->client_count; j++) {
             const struct client *c = &w->clients[j];
@@ -389,8 +359,7 @@ bool time_may_be_late(const struct world *w, int64_t ms)
 
 static void end_sessions(struct world *w, bool late)
 {
-    for (int i = 0; i < w->touches_count; i++) {
-        struct touches *t = &w->touches[i];
+    each_of(w->touches, w->touches_count, t) {
         touches_told(t, w->fake.now_ms);
         if (!fake_alive(&w->fake, t->session) || expiry_ms(t) > w->fake.now_ms)
             continue;
@@ -409,8 +378,7 @@ void time_pass(struct world *w, int64_t ms, bool late)
 {
     must(ms > w->fake.now_ms);
     w->fake.now_ms = ms;
-    for (int i = 0; i < w->client_count; i++) {
-        struct client *c = &w->clients[i];
+    each_client(w, c) {
         bool silent = c->muted && ms >= c->muted_ms + SILENCE_MS;
         bool alone = client_is_linked(c) && c->current->isolated && ms >= c->alone_ms + TIMEOUT_MS;
         if (silent || alone)
@@ -472,7 +440,7 @@ void world_begin(const struct bounds *bounds)
     w->fake.unknown[ZKL_OPCODE_REMOVE_WATCHES] = bounds->scenario->unremoving;
     owners_begin(w);
     for (int i = 0; i < bounds->clients && !bounds->scenario->unlinked; i++) {
-        client_connect(&w->clients[i], false);
+        client_connect(&w->clients[i], w->clients[i].current, false);
         world_settle(w);
     }
 }

@@ -52,19 +52,8 @@ static struct {
 
 /* --- words ---------------------------------------------------------------- */
 
-static inline void put(int line, int kind, int64_t value)
+static void rank(int kind, int64_t value)
 {
-    must(d.count < WORDS);
-    d.words[d.count].kind = kind;
-    d.words[d.count].line = line;
-    d.words[d.count++].value = value;
-}
-
-static void word(int line, int kind, int64_t value)
-{
-    put(line, kind, value);
-    if (kind < 0 || value == 0)
-        return;
     size_t i = 0, n = d.ranks[kind];
     while (i < n && d.ranked[kind][i] < value)
         i++;
@@ -76,13 +65,41 @@ static void word(int line, int kind, int64_t value)
     d.ranks[kind]++;
 }
 
-#define raw(value) put(__LINE__, VALUE, (int64_t)(value))
-#define own(kind, value) word(__LINE__, d.client *OF_CLIENT + (int)(kind), (int64_t)(value))
-#define zxid(value) word(__LINE__, ZXID, value)
-#define view(value) word(__LINE__, VIEW, value)
-#define session(value) word(__LINE__, SESSION, value)
+static inline void word(int line, int kind, int64_t value)
+{
+    must(d.count < WORDS);
+    d.words[d.count].kind = kind;
+    d.words[d.count].line = line;
+    d.words[d.count++].value = value;
+    if (kind >= 0 && value != 0)
+        rank(kind, value);
+}
 
-static uint64_t mix(uint64_t h, uint64_t value)
+/* For each value of a list. */
+#define EACH(type, do_this, ...)                                                                   \
+    do {                                                                                           \
+        type values_[] = {__VA_ARGS__};                                                            \
+        for (size_t at_ = 0; at_ < sizeof values_ / sizeof *values_; at_++) {                      \
+            type value_ = values_[at_];                                                            \
+            do_this;                                                                               \
+        }                                                                                          \
+    } while (0)
+#define WORDS_OF(kind, ...) EACH(const int64_t, word(__LINE__, kind, value_), __VA_ARGS__)
+#define raw(...) WORDS_OF(VALUE, __VA_ARGS__)
+#define own(kind, ...) WORDS_OF(d.client *OF_CLIENT + (int)(kind), __VA_ARGS__)
+#define zxid(...) WORDS_OF(ZXID, __VA_ARGS__)
+#define view(...) WORDS_OF(VIEW, __VA_ARGS__)
+#define session(...) WORDS_OF(SESSION, __VA_ARGS__)
+#define name(...) EACH(const char *const, put_name(value_), __VA_ARGS__)
+#define pending(...) EACH(const struct zkl_pending *const, put_pending(value_), __VA_ARGS__)
+#define flags(...)                                                                                 \
+    do {                                                                                           \
+        int64_t bits_ = 0;                                                                         \
+        EACH(const bool, bits_ |= (int64_t)value_ << at_, __VA_ARGS__);                            \
+        word(__LINE__, VALUE, bits_);                                                              \
+    } while (0)
+
+uint64_t mix(uint64_t h, uint64_t value)
 {
     h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
     return h ^ (h >> 29);
@@ -114,20 +131,20 @@ static void guid(const char *text)
 }
 
 /* A name or a path may have a GUID in it. */
-static void name(const char *text)
+static void put_name(const char *text)
 {
     const char *found = text ? strstr(text, "_c_") : NULL;
     if (!text) {
         raw(-1);
     } else if (!found) {
-        raw((int64_t)bytes_hash(text, strlen(text)));
+        raw(bytes_hash(text, strlen(text)));
     } else {
         const char *rest = found + 3 + ZKL_GUID_LEN;
         size_t length = strlen(rest);
-        raw((int64_t)bytes_hash(text, (size_t)(found - text)));
+        raw(bytes_hash(text, (size_t)(found - text)));
         guid(found + 3);
         bool numbered = length > 10 && rest[length - 1] <= '9' && !d.absolute;
-        raw((int64_t)bytes_hash(rest, numbered ? length - 10 : length));
+        raw(bytes_hash(rest, numbered ? length - 10 : length));
         if (numbered)
             word(__LINE__, strncmp(rest, "-lease-", 7) == 0 ? LEASE : SEQUENCE,
                  1 + atoi(rest + length - 10));
@@ -146,11 +163,15 @@ static int64_t past_ns(int64_t at, int64_t now)
     return at == 0 ? INT64_MAX : at - now < -OLD ? -OLD : at - now;
 }
 
-#define due_boot(at) raw(due_ns(at, time_of(d.w).boot_ns))
-#define due_mono(at) raw(due_ns(at, time_of(d.w).mono_ns))
-#define boot(at) raw(past_ns(at, time_of(d.w).boot_ns))
-#define mono(at) raw(past_ns(at, time_of(d.w).mono_ns))
-#define ms(at) raw(past_ns((at)*MS, d.w->fake.now_ms *MS))
+#define MOMENTS(since, now, ...)                                                                   \
+    EACH(const int64_t, word(__LINE__, VALUE, since(value_, time_of(d.w).now)), __VA_ARGS__)
+#define due_boot(...) MOMENTS(due_ns, boot_ns, __VA_ARGS__)
+#define due_mono(...) MOMENTS(due_ns, mono_ns, __VA_ARGS__)
+#define boot(...) MOMENTS(past_ns, boot_ns, __VA_ARGS__)
+#define mono(...) MOMENTS(past_ns, mono_ns, __VA_ARGS__)
+#define ms(...)                                                                                    \
+    EACH(const int64_t, word(__LINE__, VALUE, past_ns(value_ *MS, d.w->fake.now_ms *MS)),          \
+         __VA_ARGS__)
 
 /* --- parts of a core ------------------------------------------------------ */
 
@@ -169,19 +190,17 @@ static int place_number(const void *place)
     return place ? 1 + (int)((const struct place *)place - d.w->places) : 0;
 }
 
-static void pending(const struct zkl_pending *slot)
+static void put_pending(const struct zkl_pending *slot)
 {
     own(REQUEST, slot->id);
     if (slot->id != 0)
         raw(slot->kind * 256 + (int)slot->opcode);
-    raw(slot->doubted);
-    raw(slot->writes);
+    raw(slot->doubted, slot->writes);
 }
 
 static void stamp(const struct zkl_stamp *s)
 {
-    boot(s->sent_boot);
-    boot(s->proves_boot);
+    boot(s->sent_boot, s->proves_boot);
     own(PROOF_LINK, s->link);
     raw(s->writes);
 }
@@ -193,57 +212,36 @@ static void watch_ref(const struct zkl_watch *watch)
 
 static void machine(const struct zkl_contender_machine *m)
 {
-    raw(m->state);
-    raw(m->lock_request.try_only | m->lock_request.try_sync << 1 |
-        m->lock_request.try_behind_retained << 2 | m->lock_request.watch_own << 3 |
-        m->lock_request.retained << 4 | m->create_out << 5 | m->list_out << 6 | m->stat_out << 7 |
-        m->renew_out << 8 | m->delete_out << 9 | m->on_server << 10 | m->maybe_on_server << 11 |
-        m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 | m->behind_retained << 15 |
-        m->watches_contention << 16 | m->contended << 17 | m->crowded << 18 |
-        (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 |
-        m->was_first << 22 | m->lock_request.posted << 23 | m->pred_is_by_number << 27 |
-        m->may_be_late << 28);
-    raw((int64_t)m->lock_request.naming.role);
-    raw((int64_t)m->before);
-    raw((int64_t)m->make_length);
-    raw((int64_t)m->lock_request.path->length);
-    name(m->lock_request.path->text);
-    name(m->downgrade_from);
-    zxid(m->downgrade_from_czxid);
-    raw(m->lock_request.quota.want);
-    raw(m->lock_request.quota.looked | m->limit.out << 1 | m->limit.watched << 2 |
-        (m->lock_request.quota.view != NULL) << 3);
-    raw(m->limit.permits);
-    raw(m->limit.given);
-    raw(m->limit.version);
-    zxid(m->limit.czxid);
+    const struct zkl_lock_request *asked = &m->lock_request;
+    flags(asked->try_only, asked->try_sync, asked->try_behind_retained, asked->watch_own,
+          asked->retained, asked->posted, asked->views, asked->unlisted, asked->together,
+          asked->bundle, asked->local_queue, asked->read_cache, asked->quota.looked,
+          asked->quota.view);
+    flags(m->create_out, m->list_out, m->stat_out, m->renew_out, m->delete_out, m->on_server,
+          m->maybe_on_server, m->may_be_late, m->suspect, m->unchecked, m->revoked,
+          m->behind_retained, m->watches_contention, m->contended, m->crowded,
+          m->pred_is_exclusive_mutex, m->pred_is_by_number, m->own_is_put_off, m->was_first,
+          m->limit.out, m->limit.watched);
+    raw(m->state, m->pred_proof, asked->naming.role, m->before, m->make_length, asked->path->length,
+        asked->quota.want, m->limit.permits, m->limit.given, m->limit.version);
+    name(asked->path->text, m->downgrade_from, m->node);
+    zxid(m->downgrade_from_czxid, m->limit.czxid, m->czxid, m->exhausted_at);
     guid(m->guid);
-    name(m->node);
-    zxid(m->czxid);
-    zxid(m->exhausted_at);
-    boot(m->lease_end_boot);
-    boot(m->unlocked_boot);
-    raw(m->lock_request.read_cache != NULL);
-    if (m->lock_request.read_cache) {
-        boot(m->looked_boot);
-        boot(m->uncontended_boot);
-    }
+    boot(m->lease_end_boot, m->unlocked_boot);
+    if (asked->read_cache)
+        boot(m->looked_boot, m->uncontended_boot);
 }
 
 static void transaction(const struct zkl_core *core, const struct zkl_transaction *x)
 {
-    raw(x->refs);
-    raw(x->ahead | x->named << 1);
-    raw((int64_t)x->stat_part);
-    pending(&x->write);
-    pending(&x->stat);
-    raw((int64_t)x->made_count);
+    raw(x->refs, x->ahead | x->named << 1, x->stat_part, x->made_count);
+    pending(&x->write, &x->stat);
     for (size_t i = 0; i < x->made_count; i++) {
         raw(contender_number(core, x->made[i]));
         if (x->named)
             name(x->names[i]);
     }
-    raw((int64_t)x->gone_count);
+    raw(x->gone_count);
     for (size_t i = 0; i < x->gone_count; i++)
         raw(contender_number(core, x->gone[i]));
 }
@@ -251,31 +249,22 @@ static void transaction(const struct zkl_core *core, const struct zkl_transactio
 static void contender(const struct client *c, const struct zkl_contender *o)
 {
     const struct zkl_core *core = &c->core;
-    raw(place_number(o));
+    raw(place_number(o), o->heartbeat_index);
     machine(&o->machine);
     own(NUMBER, o->number);
     own(BEAT, o->heartbeat_serial);
-    raw((int64_t)o->heartbeat_index);
     for (int i = 0; i < ZKL_SLOTS; i++)
         pending(&o->slots[i]);
     for (int i = 0; i < ZKL_SUBS; i++)
         watch_ref(o->subs[i].watch);
-    raw(o->wants_create | o->wants_list << 1 | o->list_for_view << 2 | o->shares_next_list << 3 |
-        o->first_list_is_out << 4 | o->bundle_has_failed << 5 |
-        (o->machine.lock_request.bundle != NULL) << 6 |
-        (o->machine.lock_request.local_queue != NULL) << 8 | o->machine.lock_request.views << 9 |
-        o->machine.lock_request.unlisted << 10 | o->list_has_stat << 11 | o->delete_sent << 12);
-    raw(o->held);
-    raw(contender_number(core, o->next_held));
+    flags(o->wants_create, o->wants_list, o->list_for_view, o->shares_next_list,
+          o->first_list_is_out, o->bundle_has_failed, o->list_has_stat, o->delete_sent,
+          o->machine.lock_request.path->lists.last == o, o->transaction);
+    raw(o->held, contender_number(core, o->next_held), contender_number(core, o->shares_list),
+        contender_number(core, o->heir), contender_number(core, o->heir_of));
     own(WATCH, o->release_watch_id);
-    raw(contender_number(core, o->shares_list));
     for (const struct zkl_contender *s = o->sharers; s; s = s->next_sharer)
         raw(contender_number(core, s));
-    raw(contender_number(core, o->heir));
-    raw(contender_number(core, o->heir_of));
-    raw(o->machine.lock_request.path && o->machine.lock_request.path->lists.last == o);
-    raw(o->machine.lock_request.together);
-    raw(o->transaction != NULL);
     if (o->transaction)
         transaction(core, o->transaction);
 }
@@ -290,9 +279,8 @@ static void beat(const struct zkl_heartbeat *b)
 static void watch(const struct zkl_core *core, const struct zkl_watch *watch)
 {
     watch_ref(watch);
-    raw(watch->id % ZKL_WATCH_BUCKETS);
-    raw(watch->state * 8 + (int)watch->type);
-    raw(watch->revoked | watch->fired << 1 | watch->armed << 2 | watch->was_there << 3);
+    raw(watch->id % ZKL_WATCH_BUCKETS, watch->state * 8 + (int)watch->type);
+    flags(watch->revoked, watch->fired, watch->armed, watch->was_there);
     own(LINK, watch->link);
     session(watch->node_session);
     pending(&watch->request);
@@ -341,48 +329,37 @@ static void looked_at(const struct zkl_core *core)
         behind += is_behind(w, core->looked_at);
     for (const struct zkl_watch *w = core->removing; w; w = w->next)
         behind += is_behind(w, core->looked_at);
-    raw(place);
-    raw(behind);
+    raw(place, behind);
     if (core->watched_read.id != 0)
         watch_ref(zkl_watch_find((struct zkl_core *)core, core->looked_at));
 }
 
 static void proof(const struct zkl_proof *p)
 {
-    raw(p->timeout_ns);
-    boot(p->touched_boot);
-    boot(p->newest_proof_boot);
-    raw(p->is_known | p->up << 1);
-    boot(p->ended_boot);
+    raw(p->timeout_ns, p->is_known, p->up, p->count);
+    boot(p->touched_boot, p->newest_proof_boot, p->ended_boot, p->start_boot, p->settled_boot,
+         p->old_boot);
     own(PROOF_LINK, p->link);
-    boot(p->start_boot);
-    boot(p->settled_boot);
-    boot(p->old_boot);
-    raw(p->count);
     for (unsigned i = 0; i < p->count; i++) {
         const struct zkl_answered *a = &p->answered[(p->first + i) % ZKL_ANSWERED_MAX];
-        boot(a->sent_boot);
-        boot(a->at_boot);
+        boot(a->sent_boot, a->at_boot);
     }
 }
 
 static void session_machine(const struct zkl_session *s)
 {
-    raw(s->state);
+    raw(s->state, s->timeout_ms, (uint64_t)s->pause_ns);
     session(s->id);
-    raw(s->timeout_ms);
     due_mono(s->timer_mono_ns);
     mono(s->born.mono_ns);
     boot(s->born.boot_ns);
-    raw((uint64_t)s->pause_ns);
     if (s->use_mono_ns != 0)
         due_mono(s->use_mono_ns);
     raw(s->useless | s->waits << 1);
     if (s->state == ZKL_SESSION_PROBED) {
         session(s->probe.session);
-        raw(s->probe.timeout_ms);
+        raw(s->probe.timeout_ms, s->probe.first);
         boot(s->probe.opened_boot_ns);
-        raw(s->probe.first);
     }
     proof(&s->proof);
 }
@@ -396,17 +373,14 @@ static void times(const struct zkl_core *core)
         due_mono(core->recheck_mono_ns);
     mono(core->last_send_mono_ns);
     mono(core->looked_mono_ns); /* whatever is watched: it counts as soon as something is */
-    due_mono(core->put_off_mono_ns);
-    due_mono(core->check_mono_ns);
+    due_mono(core->put_off_mono_ns, core->check_mono_ns, core->again_mono_ns);
     mono(core->last_retry_mono_ns);
-    due_mono(core->again_mono_ns);
     raw(core->again_ns);
     if (core->again_ns != 0)
         raw(core->last_again_mono_ns - now.mono_ns < -2 * core->again_ns
                 ? INT64_MIN
                 : core->last_again_mono_ns - now.mono_ns);
-    due_mono(core->local_queues_mono_ns);
-    due_mono(core->caches_mono_ns);
+    due_mono(core->local_queues_mono_ns, core->caches_mono_ns);
 }
 
 static void cache(const struct zkl_read_cache *r)
@@ -414,60 +388,45 @@ static void cache(const struct zkl_read_cache *r)
     const struct zkl_read_gate *gate = &r->gate;
     if (!r->dropped)
         return;
-    raw(r->state * 2 + r->due.listed);
-    raw(place_number(r->holder));
-    raw(atomic_load(&gate->inside));
+    raw(r->state * 2 + r->due.listed, place_number(r->holder), atomic_load(&gate->inside));
     due_mono(r->again_mono_ns);
     if (r->state == ZKL_READ_CACHE_EMPTY)
         return;
-    due_boot(r->ends_boot);
+    due_boot(r->ends_boot, atomic_load(&gate->until_boot));
     due_mono(r->look_mono_ns);
-    due_boot(atomic_load(&gate->until_boot));
 }
 
 static void local_queue(const struct zkl_local_queue *t)
 {
     if (!t->given)
         return;
-    raw(t->state);
-    raw(place_number(t->holder));
+    raw(t->state, place_number(t->holder));
     for (const struct zkl_local_waiter *turn = t->first; turn; turn = turn->next)
         raw(1 + (const struct owner *)turn - d.w->owners);
-    raw((int64_t)t->queueing);
-    raw(t->handoffs);
-    raw(t->timed | t->due.listed << 1);
+    raw(t->queueing, t->handoffs, t->timed | t->due.listed << 1);
     if (t->timed)
         due_mono(t->idle_until);
 }
 
 static void group_commit(const struct zkl_core *core, const struct zkl_group_commit *waiting)
 {
-    raw(waiting->credit);
-    raw(contender_number(core, waiting->first));
+    raw(waiting->credit, contender_number(core, waiting->first));
 }
 
 static void leftovers(const struct zkl_core *k)
 {
     for (const struct zkl_leftover *l = k->leftovers.first; l; l = l->next) {
-        raw(l->is_named | l->is_seen << 1 | l->is_out << 2);
-        due_mono(l->due_mono_ns);
-        due_mono(l->until_mono_ns);
-        name(l->path);
-        name(l->name);
+        flags(l->is_named, l->is_seen, l->is_out);
+        due_mono(l->due_mono_ns, l->until_mono_ns);
+        name(l->path, l->name);
     }
-    pending(&k->leftovers.remove);
-    pending(&k->leftovers.barrier);
-    pending(&k->leftovers.list);
+    pending(&k->leftovers.remove, &k->leftovers.barrier, &k->leftovers.list);
 }
 
 static void group(const struct client *c)
 {
     const struct zkl_bundle *g = &c->group;
-    raw(g->state);
-    raw((int64_t)g->count);
-    raw(g->code);
-    raw(g->lost | g->due.listed << 1);
-    raw((int64_t)g->culprit);
+    raw(g->state, g->count, g->code, g->lost | g->due.listed << 1, g->culprit);
     for (size_t i = 0; i < g->count; i++)
         raw(c->members[i].backs_out | (c->members[i].contender->machine.lock_request.bundle == g)
                                           << 1);
@@ -475,9 +434,7 @@ static void group(const struct client *c)
         own(LINK, c->paths[i].view.link);
         due_mono(c->paths[i].view.singly_until_mono_ns);
         zxid(c->paths[i].view.czxid);
-        raw(c->paths[i].view.cversion);
-        raw(c->paths[i].view.own);
-        raw(c->paths[i].view.calm);
+        raw(c->paths[i].view.cversion, c->paths[i].view.own, c->paths[i].view.calm);
     }
 }
 
@@ -487,13 +444,10 @@ static void unlisted(const struct zkl_core *core, const struct zkl_unlisted_gran
         !a->last && a->row == 0)
         return;
     watch_ref(a->lock_path.watch);
-    raw((int64_t)a->live_count);
-    raw(a->streak);
-    raw(a->next_number);
+    raw(a->live_count, a->streak, a->next_number, contender_number(core, a->last),
+        a->row * 2 + a->last_is_behind);
     own(WATCH, a->release_watch_id);
-    raw(contender_number(core, a->last));
     own(LINK, a->last_link);
-    raw((int64_t)a->row * 2 + a->last_is_behind);
 }
 
 static void core(const struct client *c)
@@ -513,19 +467,12 @@ static void core(const struct client *c)
     for (int i = 0; i < ZKL_OPCODES; i++)
         raw(k->opcodes[i].hung_up * 4 + k->opcodes[i].unknown * 2 + k->opcodes[i].answered);
     mono(k->learned_mono_ns);
-    raw(k->is_suspected);
-    raw(k->is_useful);
-    raw(k->suspects);
-    raw(k->suspicions);
-    raw(k->answered_kinds);
-    raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2);
-    raw(k->heartbeat_failures);
+    flags(k->is_suspected, k->is_useful, k->is_blamed, k->heartbeat_wanted, k->heartbeat_failed);
+    raw(k->suspects, k->suspicions, k->answered_kinds, k->heartbeat_failures);
     for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)
         beat(&k->heartbeats[i]);
     beat(&k->recheck);
-    pending(&k->keepalive);
-    pending(&k->watched_read);
-    pending(&k->leader_check);
+    pending(&k->keepalive, &k->watched_read, &k->leader_check);
     raw(k->checked[0] % ZKL_WATCH_BUCKETS); /* where the next check begins */
     for (int i = 0; k->leader_check.id != 0 && i < ZKL_LEADER_CHECKS_MAX; i++)
         own(WATCH, k->checked[i]);
@@ -546,13 +493,9 @@ static void core(const struct client *c)
 static void request(const struct zkl_request *r)
 {
     own(REQUEST, r->id);
-    raw(r->kind);
-    name(r->path);
-    name(r->data);
-    raw(r->flag | r->plain << 1);
-    raw(r->version);
+    raw(r->kind, r->flag | r->plain << 1, r->version, r->check_count);
+    name(r->path, r->data);
     own(WATCH, r->watch_id);
-    raw((int64_t)r->check_count);
     for (size_t i = 0; i < r->check_count; i++)
         name(r->checks[i]);
     for (size_t i = 0; r->texts && i < r->check_count; i++)
@@ -563,28 +506,24 @@ static void request(const struct zkl_request *r)
 static void reply(const struct zkl_reply *r)
 {
     own(REQUEST, r->id);
-    raw(r->answer);
-    raw(r->hung_up);
+    raw(r->answer, r->hung_up, r->version, r->node_children);
     name(r->name);
     zxid(r->czxid);
     session(r->node_session);
-    raw(r->version);
-    raw(r->node_children);
     if (d.changes) {
         raw(r->cversion);
         zxid(r->pzxid);
     }
-    raw(r->data ? (int64_t)bytes_hash(r->data, r->data_size) : 0);
-    raw((int64_t)r->child_count);
+    raw(r->data ? (int64_t)bytes_hash(r->data, r->data_size) : 0, r->child_count);
     for (size_t i = 0; i < r->child_count; i++)
         name(r->children[i]);
-    raw((int64_t)r->failed_check);
+    raw(r->failed_check);
     stamp(&r->stamp);
 }
 
 static void queue(const struct fake_queue *q)
 {
-    raw((int64_t)q->count);
+    raw(q->count);
     for (const struct fake_message *m = q->first; m; m = m->next) {
         raw((int)m->type * 2 + m->received);
         view(m->zxid);
@@ -607,22 +546,19 @@ static void handle(const struct fake_handle *h)
     if (!h)
         return;
     session(h->session);
-    raw(h->linked | h->expired << 1 | h->forgotten << 2 | h->hung_up << 3 | h->isolated << 4 |
-        h->deposed << 5 | (h->links > 0) << 6);
-    ms(h->opened_ms);
+    flags(h->linked, h->expired, h->forgotten, h->hung_up, h->isolated, h->deposed, h->links > 0);
     raw(h->timeout_ms);
-    view(h->view);
-    view(h->seen);
-    view(h->told);
+    ms(h->opened_ms);
+    view(h->view, h->seen, h->told);
     queue(&h->out);
     queue(&h->in);
-    raw((int64_t)h->known.count);
+    raw(h->known.count);
     for (size_t i = 0; i < h->known.count; i++) {
         name(h->known.list[i].path);
         raw(h->known.list[i].type);
         own(WATCH, h->known.list[i].id);
     }
-    raw((int64_t)h->armed.count);
+    raw(h->armed.count);
     for (size_t i = 0; i < h->armed.count; i++) { /* always one of those */
         for (size_t j = 0; j < h->known.count; j++) {
             if (h->known.list[j].type == h->armed.list[i].type &&
@@ -641,15 +577,14 @@ static void handle(const struct fake_handle *h)
 static void client(const struct client *c)
 {
     d.client = name_of(c);
-    raw(c->dead | c->freed << 1 | c->muted << 2 | c->deaf << 3 | c->behind << 4 | c->starved << 5);
+    flags(c->dead, c->freed, c->muted, c->deaf, c->behind, c->starved);
     if (c->dead)
         return;
     if (c->muted)
         ms(c->muted_ms);
     if (c->current && c->current->isolated)
         ms(c->alone_ms);
-    raw(c->sessions > 1);
-    raw(c->view.permits * 2 + c->view.agreed);
+    raw(c->sessions > 1, c->view.permits * 2 + c->view.agreed);
     core(c);
     handle(c->current);
     handle(c->probe);
@@ -657,17 +592,15 @@ static void client(const struct client *c)
 
 static void place(const struct place *p)
 {
-    raw(p->phase);
-    raw(p->owner ? 1 + (p->owner - d.w->owners) : 0);
-    raw(p->in_core | p->lost << 1 | p->suspect << 2 | p->revoked << 3);
+    raw(p->phase, p->owner ? 1 + (p->owner - d.w->owners) : 0);
+    flags(p->in_core, p->lost, p->suspect, p->revoked);
     if (p->phase == IDLE)
         return;
-    raw(p->phase == WAITING ? p->stop_code : 0);
-    raw(p->handed);
-    raw(p->phase == GRANTED || p->phase == UNLOCKING ? fake_alive(&d.w->fake, p->session) : 0);
-    raw(p->phase == UNLOCKING ? p->unlocked.proved | p->unlocked.gone << 1 : 0);
+    raw(p->phase == WAITING ? p->stop_code : 0, p->handed,
+        p->phase == GRANTED || p->phase == UNLOCKING ? fake_alive(&d.w->fake, p->session) : 0,
+        p->phase == UNLOCKING ? p->unlocked.proved | p->unlocked.gone << 1 : 0,
+        p->deleted_guid[0] && strcmp(p->deleted_guid, p->contender.machine.guid) == 0);
     guid(p->writer_guid);
-    raw(p->deleted_guid[0] && strcmp(p->deleted_guid, p->contender.machine.guid) == 0);
     if (!p->in_core)
         guid(p->contender.machine.guid);
 }
@@ -676,8 +609,7 @@ static void place(const struct place *p)
 static int asked_before(const struct owner *o)
 {
     int before = 0;
-    for (int i = 0; i < d.w->owner_count; i++) {
-        const struct owner *other = &d.w->owners[i];
+    each_owner(d.w, other) {
         before += other->client == o->client && other->turn.waits && other->tickets < o->tickets;
     }
     return before;
@@ -685,19 +617,13 @@ static int asked_before(const struct owner *o)
 
 static void owner(const struct owner *o)
 {
-    raw(o->phase);
-    raw(o->inside);
-    raw(o->cycles);
-    raw(o->over);
-    raw(o->turn.waits ? 1 + asked_before(o) : 0);
-    raw(place_number(o->place));
+    raw(o->phase, o->inside, o->cycles, o->over, o->turn.waits ? 1 + asked_before(o) : 0,
+        place_number(o->place));
     if (o->part->kind != PART_PERMITS || o->phase == IDLE)
         return;
     d.client = name_of(o->client);
-    raw(o->permits->bundle.state);
-    raw(o->permits->bundle.code);
-    raw(o->permits->bundle.due.listed);
-    raw(o->permits->gate.machine.state);
+    raw(o->permits->bundle.state, o->permits->bundle.code, o->permits->bundle.due.listed,
+        o->permits->gate.machine.state);
     zxid(o->permits->gate.machine.czxid);
 }
 
@@ -706,9 +632,8 @@ static void owner(const struct owner *o)
 static int64_t oldest_view(const struct fake *fake)
 {
     int64_t oldest = fake->zxid;
-    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
-        const struct fake_handle *h = fake->handles[i];
-        if (!h || !h->session || h->expired)
+    each_fake_handle(fake, h) {
+        if (!h->session || h->expired)
             continue;
         oldest = h->seen < oldest ? h->seen : oldest;
         oldest = h->view < oldest ? h->view : oldest;
@@ -720,23 +645,17 @@ static int64_t oldest_view(const struct fake *fake)
 static void ensemble(const struct fake *fake)
 {
     int64_t oldest = oldest_view(fake);
-    for (size_t i = 0; i < fake->node_count; i++) {
-        const struct fake_node *n = &fake->nodes[i];
+    each_node(fake, n) {
         if (n->dzxid != 0 && n->dzxid <= oldest)
             continue;
-        name(n->path);
-        zxid(n->czxid);
-        zxid(n->dzxid);
+        name(n->path, n->text);
+        zxid(n->czxid, n->dzxid);
         session(n->owner);
-        raw(d.absolute ? n->counter : 0); /* all that come are larger */
-        raw(n->version);
-        raw(n->denied);
-        raw(n->is_told);
-        name(n->text);
+        raw(d.absolute ? n->counter : 0, n->version, n->denied,
+            n->is_told); /* all that come are larger */
         int changes = 0;
         int64_t pzxid = 0;
-        for (size_t j = 0; j < fake->change_count; j++) {
-            const struct fake_change *c = &fake->changes[j];
+        each_change(fake, c) {
             if (c->what != FAKE_CHILDREN || c->zxid <= n->czxid || c->zxid > oldest ||
                 strcmp(c->path, n->path) != 0)
                 continue;
@@ -748,14 +667,12 @@ static void ensemble(const struct fake *fake)
             zxid(pzxid);
         }
     }
-    for (size_t i = 0; i < fake->change_count; i++) {
-        const struct fake_change *c = &fake->changes[i];
+    each_change(fake, c) {
         if (c->zxid <= oldest)
             continue;
         zxid(c->zxid);
-        name(c->path);
+        name(c->path, c->old_text);
         raw((int)c->what);
-        name(c->old_text);
     }
 }
 
@@ -764,8 +681,7 @@ static void ensemble(const struct fake *fake)
 static const struct touches *touches_after(const struct world *w, int64_t session)
 {
     const struct touches *found = NULL;
-    for (int i = 0; i < w->touches_count; i++) {
-        const struct touches *t = &w->touches[i];
+    each_of(w->touches, w->touches_count, t) {
         if (t->session > session && fake_alive(&w->fake, t->session) &&
             (!found || t->session < found->session))
             found = t;
@@ -777,8 +693,7 @@ static void touches(const struct world *w)
 {
     for (const struct touches *t = touches_after(w, 0); t; t = touches_after(w, t->session)) {
         session(t->session);
-        ms(t->last_ms);
-        ms(t->close_ms);
+        ms(t->last_ms, t->close_ms);
         raw(t->held);
         for (int j = 0; j < t->held; j++)
             ms(t->held_ms[j]);
@@ -797,11 +712,8 @@ static void collect(const struct world *w)
         d.absolute = d.absolute || w->owners[i].part->unlisted;
         d.changes = d.changes || w->owners[i].part->kind == PART_MULTI;
     }
-    raw(w->faults);
-    raw(w->delays);
-    raw(w->delays >= 0 ? w->last : 0);
-    raw(w->waits);
-    raw(w->calm | w->denied << 1 | w->raised << 2);
+    raw(w->faults, w->delays, w->delays >= 0 ? w->last : 0, w->waits,
+        w->calm | w->denied << 1 | w->raised << 2);
     ensemble(&w->fake);
     touches(w);
     for (int i = 0; i < w->client_count; i++)
@@ -811,8 +723,7 @@ static void collect(const struct world *w)
     for (int i = 0; i < w->owner_count; i++)
         owner(&w->owners[i]);
     for (int i = 0; i < ROOTS; i++) {
-        view(w->last_token[i]);
-        view(w->last_writer[i]);
+        view(w->last_token[i], w->last_writer[i]);
     }
     view(w->last_gate);
 }

@@ -148,8 +148,7 @@ static bool keeps(const struct client *c)
 
 void world_run(struct world *w)
 {
-    for (int i = 0; i < w->client_count; i++) {
-        struct client *c = &w->clients[i];
+    each_client(w, c) {
         if (!c->dead)
             owners_run(c);
         if (!keeps(c) && client_may_be_freed(c))
@@ -162,8 +161,7 @@ void world_run(struct world *w)
 static bool is_wanted(const struct client *c)
 {
     const struct world *w = c->world;
-    for (int i = 0; i < w->place_count; i++) {
-        const struct place *place = &w->places[i];
+    each_place(w, place) {
         bool is_kept = c->local_queue.state == ZKL_LOCAL_QUEUE_IDLE || c->cache.holder != NULL;
         if (is_kept && place->client != c && place->phase == WAITING && place->root == 0)
             return true;

@@ -133,8 +133,7 @@ static void grow(struct table *t)
 {
     struct table larger = {.count = t->count, .room = 2 * t->room};
     larger.list = map(larger.room * sizeof *larger.list);
-    for (size_t i = 0; i < t->room; i++) {
-        const struct met *old = &t->list[i];
+    each_of(t->list, t->room, old) {
         if (old->a != 0)
             *find(&larger, (struct digest){old->a, old->b}) = *old;
     }
@@ -229,12 +228,6 @@ static void push(struct digest key, bool audited)
         wrong("too deep");
     if (s.depth % DEEP == 0) /* it may go on for ever */
         run_calm(f);
-}
-
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-    h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 29);
 }
 
 static void pop(struct frame *f)

@@ -43,24 +43,23 @@ struct part {
 };
 
 /* What may go wrong. */
-enum fault {
-    FAULT_MUTE,    /* a link's answers are lost; requests may still come through until it breaks */
-    FAULT_DEAF,    /* a client's completion thread, or all of it, stands still */
-    FAULT_CANCEL,  /* a lock request is ended: by a deadline, or a cancel object */
-    FAULT_KILL,    /* a process; its session stays until it expires */
-    FAULT_DELETE,  /* a node, by somebody else */
-    FAULT_WRITE,   /* to a node, likewise */
-    FAULT_ALONE,   /* a server is cut off from the others, and answers reads */
-    FAULT_DEPOSED, /* likewise, and was the leader: it answers sync, too */
-    FAULT_EXIT,    /* an owner exits while it holds */
-    FAULT_DENY,    /* a node's owner may not check it any more */
-    FAULT_RENEW,   /* a lease is renewed */
-    FAULT_RAISE,   /* reconnects raise the timeout, and the leader counts with the stored one */
-    FAULT_REFUSE,  /* a server is too busy for a request */
-    FAULT_STARVE,  /* a client's service thread stands still: timers run late */
-    FAULT_ANEW,    /* the first path is deleted with all in it, and made anew at its old count */
-    FAULTS
-};
+#define FAULT_LIST(X)                                                                              \
+    X(FAULT_MUTE, "answers are lost to client") /* requests may come through until the end */      \
+    X(FAULT_DEAF, "deaf: client") /* its completion thread, or all of it, stands still */          \
+    X(FAULT_CANCEL, "a lock request ends: owner") /* by a deadline, or a cancel object */          \
+    X(FAULT_KILL, "killed: client")               /* its session stays until it expires */         \
+    X(FAULT_DELETE, "deleted by hand:")                                                            \
+    X(FAULT_WRITE, "written to:")                                                                  \
+    X(FAULT_ALONE, "alone: the server of client")      /* it answers reads */                      \
+    X(FAULT_DEPOSED, "deposed: the server of client")  /* it answers sync, too */                  \
+    X(FAULT_EXIT, "exits: owner")                      /* while it holds */                        \
+    X(FAULT_DENY, "denied to its owner:")              /* who may not check it any more */         \
+    X(FAULT_RENEW, "renews: owner")                    /* its lease */                             \
+    X(FAULT_RAISE, "timeouts are raised from now on:") /* and the leader counts the stored one */  \
+    X(FAULT_REFUSE, "too busy for a request: the server of client")                                \
+    X(FAULT_STARVE, "its timers stand still: client") /* its service thread does */                \
+    X(FAULT_ANEW, "made anew: the path") /* the first, deleted with all in it; at its old count */
+enum fault { FAULT_LIST(FAKE_ENUM) FAULTS };
 #define BIT(fault) (1u << (fault))
 #define USUAL                                                                                      \
     (BIT(FAULT_MUTE) | BIT(FAULT_DEAF) | BIT(FAULT_CANCEL) | BIT(FAULT_KILL) | BIT(FAULT_DELETE))
@@ -111,7 +110,9 @@ struct client {
     bool open_current, open_probe;
     bool dead;  /* it was killed */
     bool freed; /* its handles were: nothing more is wanted */
-    bool muted, deaf, starved, behind;
+    bool muted, starved;
+    bool deaf;    /* until its completion thread goes on: then the core hears all that has come */
+    bool behind;  /* its server is, until the world settles without this */
     int sessions; /* it has had */
     int64_t muted_ms, alone_ms;
 };
@@ -161,15 +162,12 @@ bool client_is_linked(const struct client *c);
 /* Could its server take the next request? */
 bool client_is_served(const struct client *c);
 void client_serve(struct client *c);
-void client_connect(struct client *c, bool behind);
-void client_connect_probe(struct client *c);
+/* One of its handles. */
+void client_connect(struct client *c, struct fake_handle *h, bool behind);
 void client_break(struct client *c);
-/* Its completion thread goes on, and the core hears all that has come. */
 bool client_may_hear(const struct client *c);
-void client_hear(struct client *c);
 void client_timer(struct client *c);
 bool client_timer_is_due(const struct client *c);
-void client_catch_up(struct client *c);
 void client_kill(struct client *c);
 /* The next moment that is due; INT64_MAX: none. */
 int64_t time_next_ms(const struct world *w);
@@ -200,21 +198,21 @@ bool check_done(const struct world *w);
 
 /* --- choice.c ----------------------------------------------------------- */
 
-enum act {
-    ACT_START,
-    ACT_UNLOCK,
-    ACT_FREE,
-    ACT_SERVE,
-    ACT_BREAK,
-    ACT_CONNECT,
-    ACT_PROBE,
-    ACT_CATCH_UP,
-    ACT_HEAR,
-    ACT_TIMER,
-    ACT_TIME,
-    ACT_UNTIL, /* more time passes: see enum until */
-    ACT_FAULT
-};
+#define ACT_LIST(X)                                                                                \
+    X(ACT_START, "begins")                                                                         \
+    X(ACT_UNLOCK, "unlocks")                                                                       \
+    X(ACT_FREE, "frees its handles")                                                               \
+    X(ACT_SERVE, "its server takes the next request")                                              \
+    X(ACT_BREAK, "its link breaks")                                                                \
+    X(ACT_CONNECT, "connects")                                                                     \
+    X(ACT_PROBE, "its second handle connects")                                                     \
+    X(ACT_CATCH_UP, "its server catches up")                                                       \
+    X(ACT_HEAR, "hears")                                                                           \
+    X(ACT_TIMER, "runs its timer")                                                                 \
+    X(ACT_TIME, "time passes")                                                                     \
+    X(ACT_UNTIL, "is away until") /* more time passes: see enum until */                           \
+    X(ACT_FAULT, "FAULT")
+enum act { ACT_LIST(FAKE_ENUM) ACTS };
 
 struct choice {
     unsigned char act, client, what, delay;
@@ -234,6 +232,7 @@ bool calm_step(struct world *w);
 struct digest {
     uint64_t a, b;
 };
+uint64_t mix(uint64_t h, uint64_t value);
 struct digest digest_of(const struct world *w);
 /* What it is made of, to compare two: each with the line of digest.c that it comes from. Returns how many there
  * are. */

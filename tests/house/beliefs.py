@@ -2,7 +2,7 @@
 """beliefs.py ROOT: docs/evidence/beliefs*.md name tests that are there, and each switch of the simulation.
 
 Each belief is a section "### B1" with its lines "Read in", "Tests", "If false" and, where the simulation can turn it off,
-"Switch". Each test is FOLDER/FILE, with or without the names of functions in it; each switch of tests/sim/touches.c stands
+"Switch". Each test is FOLDER/FILE, with or without the names of functions in it; each switch of tests/sim/touches.h stands
 in some section, and no other does. No two sections have one number."""
 import functools
 import pathlib
@@ -48,7 +48,7 @@ def main(root):
             continue
         problems += [f'{number}: {what}' for what in missing_tests(root, lines['Tests'])]
         named.update(SWITCH.findall(lines.get('Switch', '')))
-    there = set(re.findall(r'\[FAKE_\w+\] = "([a-z-]+)"', (root / 'tests/sim/touches.c').read_text(encoding='utf-8')))
+    there = set(re.findall(r'X\(FAKE_\w+, "([a-z-]+)"\)', (root / 'tests/sim/touches.h').read_text(encoding='utf-8')))
     problems += [f'the switch {name} is named, and there is none' for name in sorted(named - there)]
     problems += [f'the switch {name} stands in no section' for name in sorted(there - named)]
     print('\n'.join(problems) or f'{len(sections)} beliefs, {len(there)} switches')

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cluster.h"
+#include "sim/kinds.h"
 
 #define ASKED_MAX 65536 /* in the life of a pair */
 #define TEXT_MAX 16384
@@ -23,7 +24,6 @@ struct pair {
     struct side *sides[SIDES];
     struct asked *asked;
     uint64_t last_id;
-    bool session_ended; /* in this step: the server removes its nodes in any order */
     char told[SIDES][SIDE_CLIENTS][TEXT_MAX];
     char refused[SIDES][SIDE_CLIENTS][512]; /* refused before it was sent; comes first */
     char *names[SIDE_CLIENTS][64];
@@ -81,25 +81,6 @@ void tape_clear(struct tape *tape)
 
 /* --- as text ---------------------------------------------------------------------------------- */
 
-static const char *const kinds[ZKL_REQUEST_KINDS] = {
-    [ZKL_REQ_CREATE] = "create",
-    [ZKL_REQ_MAKE] = "make",
-    [ZKL_REQ_LIST] = "list",
-    [ZKL_REQ_LIST_LOCK_PATH] = "list-root",
-    [ZKL_REQ_SYNC] = "sync",
-    [ZKL_REQ_STAT] = "stat",
-    [ZKL_REQ_GET] = "get",
-    [ZKL_REQ_SET] = "set",
-    [ZKL_REQ_WATCH] = "watch",
-    [ZKL_REQ_UNWATCH] = "unwatch",
-    [ZKL_REQ_DELETE] = "delete",
-    [ZKL_REQ_CREATE_ALL] = "create-all",
-    [ZKL_REQ_DELETE_ALL] = "delete-all",
-    [ZKL_REQ_RENEW] = "renew",
-    [ZKL_REQ_CHECK_ALL] = "heartbeat",
-    [ZKL_REQ_KEEPALIVE] = "keepalive",
-};
-
 static const char *const answers[] = {
     [ZKL_ANSWER_OK] = "ok",
     [ZKL_ANSWER_LINK] = "link",
@@ -118,11 +99,6 @@ static const char *const answers[] = {
     [ZKL_ANSWER_ROLLED_BACK] = "rolled-back",
     [ZKL_ANSWER_OTHER] = "other",
 };
-
-const char *pair_kind(enum zkl_request_kind kind)
-{
-    return kinds[kind];
-}
 
 static size_t place_of(const int64_t *list, size_t count, int64_t value)
 {
@@ -152,7 +128,7 @@ static int by_text(const void *a, const void *b)
 static void write_reply(FILE *to, struct side *side, const struct asked *asked,
                         const struct zkl_reply *reply)
 {
-    fprintf(to, "%s %s%s%s", kinds[asked->kind], asked->path, asked->path[0] ? " " : "",
+    fprintf(to, "%s %s%s%s", request_kinds[asked->kind], asked->path, asked->path[0] ? " " : "",
             answers[reply->answer]);
     if (reply->name)
         fprintf(to, " %s", reply->name);
@@ -206,7 +182,7 @@ static bool after_link;
 static bool is_one_run(const struct pair *pair, const struct told *a, const struct told *b)
 {
     return a->type == TOLD_FIRED && b->type == TOLD_FIRED &&
-           (after_link || pair->session_ended ||
+           (after_link || pair->sides[SIMULATED]->session_ended ||
             strcmp(pair->asked[a->watch_id].path, pair->asked[b->watch_id].path) == 0);
 }
 
@@ -293,13 +269,13 @@ static void write_tape(struct pair *pair, size_t which, size_t client)
 
 void pair_settle(struct pair *pair)
 {
-    for (size_t which = 0; which < SIDES; which++)
-        pair->sides[which]->calls->settle(pair->sides[which]);
+    pair_do(pair, settle);
     for (size_t i = 0; i < SIDE_CLIENTS; i++) {
+        check_num(pair->sides[SIMULATED]->linked[i], ==, pair->sides[REAL]->linked[i]);
         for (size_t which = 0; which < SIDES; which++)
             write_tape(pair, which, i);
     }
-    pair->session_ended = false;
+    pair->sides[SIMULATED]->session_ended = false;
 }
 
 bool pair_agrees(struct pair *pair)
@@ -330,59 +306,9 @@ const char *pair_name(const struct pair *pair, size_t client, size_t n)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-#define BOTH(pair, call, ...)                                                                      \
-    do {                                                                                           \
-        for (size_t which_ = 0; which_ < SIDES; which_++)                                          \
-            (pair)->sides[which_]->calls->call((pair)->sides[which_], __VA_ARGS__);                \
-    } while (0)
-
-void pair_open(struct pair *pair, size_t client)
+struct side *pair_side(struct pair *pair, size_t which)
 {
-    BOTH(pair, open, client);
-}
-
-void pair_close(struct pair *pair, size_t client)
-{
-    BOTH(pair, close, client);
-    pair->session_ended = true;
-}
-
-void pair_cut(struct pair *pair, size_t client)
-{
-    BOTH(pair, cut, client);
-}
-
-void pair_join(struct pair *pair, size_t client)
-{
-    BOTH(pair, join, client);
-    check_num(pair->sides[SIMULATED]->linked[client], ==, pair->sides[REAL]->linked[client]);
-}
-
-void pair_hold(struct pair *pair, size_t client, bool hold)
-{
-    BOTH(pair, hold, client, hold);
-}
-
-void pair_wipe(struct pair *pair)
-{
-    for (size_t which = 0; which < SIDES; which++)
-        pair->sides[which]->calls->wipe(pair->sides[which]);
-}
-
-void pair_expire(struct pair *pair, size_t client)
-{
-    BOTH(pair, expire, client);
-    pair->session_ended = true;
-}
-
-void pair_set_counter(struct pair *pair, const char *path, int32_t number)
-{
-    BOTH(pair, set_counter, path, number);
-}
-
-void pair_collect(struct pair *pair, const char *path)
-{
-    BOTH(pair, collect, path);
+    return which < SIDES ? pair->sides[which] : NULL;
 }
 
 static void number(struct pair *pair, struct zkl_request *request)
@@ -412,7 +338,7 @@ bool pair_send(struct pair *pair, size_t client, struct zkl_request request)
         sent = sent && answer == ZKL_ANSWER_OK;
         if (answer != ZKL_ANSWER_OK)
             snprintf(out + used, sizeof pair->refused[0][0] - used, "%s %s refused: %s\n",
-                     kinds[request.kind], request.path, answers[answer]);
+                     request_kinds[request.kind], request.path, answers[answer]);
     }
     return sent;
 }
@@ -420,7 +346,7 @@ bool pair_send(struct pair *pair, size_t client, struct zkl_request request)
 void pair_lose(struct pair *pair, size_t client, struct zkl_request request, bool carried_out)
 {
     number(pair, &request);
-    BOTH(pair, lose, client, &request, carried_out);
+    pair_do(pair, lose, client, &request, carried_out);
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
@@ -439,8 +365,7 @@ struct pair *pair_new(void)
 
 void pair_free(struct pair *pair)
 {
-    for (size_t which = 0; which < SIDES; which++)
-        pair->sides[which]->calls->free(pair->sides[which]);
+    pair_do(pair, free);
     for (size_t client = 0; client < SIDE_CLIENTS; client++) {
         for (size_t i = 0; i < pair->name_count[client]; i++)
             free(pair->names[client][i]);

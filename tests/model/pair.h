@@ -24,15 +24,15 @@ void pair_free(struct pair *pair);
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-void pair_open(struct pair *pair, size_t client);
-void pair_close(struct pair *pair, size_t client);
-void pair_cut(struct pair *pair, size_t client);
-void pair_join(struct pair *pair, size_t client);
-void pair_hold(struct pair *pair, size_t client, bool hold);
-void pair_wipe(struct pair *pair);
-void pair_expire(struct pair *pair, size_t client);
-void pair_set_counter(struct pair *pair, const char *path, int32_t number);
-void pair_collect(struct pair *pair, const char *path);
+/* A call of side.h on both sides: pair_do(pair, cut, client). */
+#define pair_do(pair, call, ...)                                                                   \
+    do {                                                                                           \
+        struct side *side_;                                                                        \
+        for (size_t i_ = 0; (side_ = pair_side(pair, i_)) != NULL; i_++)                           \
+            side_->calls->call(side_, ##__VA_ARGS__);                                              \
+    } while (0)
+/* NULL behind the last one. */
+struct side *pair_side(struct pair *pair, size_t which);
 /* Requests get their id here. False: it was not sent, and the text begins "KIND PATH refused:
  * ANSWER". */
 bool pair_send(struct pair *pair, size_t client, struct zkl_request request);
@@ -62,13 +62,16 @@ const char *pair_told(const struct pair *pair, size_t client);
  * NULL: none. */
 const char *pair_name(const struct pair *pair, size_t client, size_t n);
 
-const char *pair_kind(enum zkl_request_kind kind);
-
 /* --- requests --------------------------------------------------------------------------------- */
 
 #define LIST_OF(...)                                                                               \
     .checks = (const char *const[]){__VA_ARGS__},                                                  \
     .check_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+#define TEXTS(...)                                                                                 \
+    .texts = (const char *const[])                                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 #define ASK(which, at, ...)                                                                        \
     (struct zkl_request)                                                                           \
     {                                                                                              \

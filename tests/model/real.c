@@ -120,49 +120,23 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
 
 /* --- waiting for it --------------------------------------------------------------------------- */
 
-static bool is_so(struct client *c, bool (*condition)(const struct client *c, size_t n), size_t n)
-{
-    pthread_mutex_lock(&c->mu);
-    bool so = condition(c, n);
-    pthread_mutex_unlock(&c->mu);
-    return so;
-}
+/* Until the condition, with the client's mutex; false: it did not come about in so many ms. */
+#define within(c, condition, ms)                                                                   \
+    ({                                                                                             \
+        const int64_t until_ = net_now_ms() + (ms);                                                \
+        bool so_;                                                                                  \
+        pthread_mutex_lock(&(c)->mu);                                                              \
+        while (!(so_ = (condition)) && wait_for_more(c, until_))                                   \
+            ;                                                                                      \
+        pthread_mutex_unlock(&(c)->mu);                                                            \
+        so_;                                                                                       \
+    })
 
-static bool within(struct client *c, bool (*condition)(const struct client *c, size_t n), size_t n,
-                   int ms)
+static bool wait_for_more(struct client *c, int64_t until_ms)
 {
-    struct timespec until;
-    int rc = 0;
+    struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000L};
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
-    pthread_mutex_lock(&c->mu);
-    while (!condition(c, n) && rc == 0)
-        rc = pthread_cond_timedwait(&c->cond, &c->mu, &until);
-    pthread_mutex_unlock(&c->mu);
-    return is_so(c, condition, n);
-}
-
-static bool all_answered(const struct client *c, size_t n)
-{
-    (void)n;
-    return c->awaited == 0;
-}
-
-static bool barriers_passed(const struct client *c, size_t n)
-{
-    (void)n;
-    return c->barriers == 0;
-}
-
-static bool link_events(const struct client *c, size_t n)
-{
-    return c->link >= n;
+    return pthread_cond_timedwait(&c->cond, &c->mu, &until) == 0;
 }
 
 static size_t link_count(struct client *c)
@@ -227,12 +201,11 @@ static void keepalive(struct client *c, enum zkl_request_kind kind)
 }
 
 /* A server can sit on an answer until any request reaches it (ZOOKEEPER-4537). */
-static void wait_nudging(struct client *c, bool (*is_met)(const struct client *, size_t),
-                         bool linked)
+static void wait_nudging(struct client *c, const size_t *due, bool linked)
 {
     int64_t end_ms = net_now_ms() + WAIT_MS;
 
-    while (!within(c, is_met, 0, KEEPALIVE_MS)) {
+    while (!within(c, *due == 0, KEEPALIVE_MS)) {
         check_num(net_now_ms(), <, end_ms);
         if (linked)
             keepalive(c, ZKL_REQ_KEEPALIVE);
@@ -244,7 +217,7 @@ static void pass_barrier(struct client *c)
 {
     keepalive(c, ZKL_REQ_SYNC);
     keepalive(c, ZKL_REQ_STAT);
-    wait_nudging(c, barriers_passed, true);
+    wait_nudging(c, &c->barriers, true);
 }
 
 static void hear(struct side *side, size_t client)
@@ -264,7 +237,7 @@ static void settle(struct side *side)
 
     for (size_t i = 0; i < SIDE_CLIENTS; i++) {
         if (r->clients[i].driver && !side->held[i])
-            wait_nudging(&r->clients[i], all_answered, side->linked[i]);
+            wait_nudging(&r->clients[i], &r->clients[i].awaited, side->linked[i]);
     }
     for (size_t i = 0; i < SIDE_CLIENTS; i++) {
         struct client *c = &r->clients[i];
@@ -281,7 +254,7 @@ static void wait_link(struct side *side, size_t client, size_t before, int state
 {
     struct client *c = opened(side, client);
 
-    check_true(within(c, link_events, before + 1, WAIT_MS));
+    check_true(within(c, c->link > before, WAIT_MS));
     check_num(link_state(c), ==, state);
     side->linked[client] = state == TOLD_UP;
 }
@@ -303,7 +276,7 @@ static void join(struct side *side, size_t client)
     size_t before = link_count(c);
 
     check_ok(proxy_refuse(of(side)->proxies[client], false));
-    check_true(within(c, link_events, before + 1, WAIT_MS));
+    check_true(within(c, c->link > before, WAIT_MS));
     side->linked[client] = link_state(c) == TOLD_UP;
 }
 

@@ -37,6 +37,7 @@ struct side {
     const struct side_calls *calls;
     struct tape tapes[SIDE_CLIENTS];
     bool linked[SIDE_CLIENTS], held[SIDE_CLIENTS];
+    bool session_ended; /* simulated, in this step: the server removes its nodes in any order */
     int64_t sessions[SIDE_SESSIONS]; /* in the order in which they began */
     size_t session_count;
     int64_t zxids[SIDE_ZXIDS]; /* in the order in which they first occurred */

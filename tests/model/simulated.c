@@ -84,6 +84,7 @@ static void close_client(struct side *side, size_t client)
     fake_close(handle(side, client));
     of(side)->handles[client] = NULL;
     side->linked[client] = false;
+    side->session_ended = true;
 }
 
 static enum zkl_answer send_request(struct side *side, size_t client,
@@ -120,6 +121,7 @@ static void hold(struct side *side, size_t client, bool hold)
 static void expire(struct side *side, size_t client)
 {
     fake_expire(&of(side)->fake, handle(side, client)->session);
+    side->session_ended = true;
 }
 
 static bool serve_all(struct fake_handle *h)

@@ -9,6 +9,7 @@
 #include "cluster.h"
 #include "pair.h"
 #include "sim/fake.h"
+#include "sim/kinds.h"
 
 #define CLIENTS 3
 #define ROOTS 3
@@ -140,7 +141,7 @@ static struct zkl_request some_request(struct script *s)
 static void trace_request(struct script *s, size_t client, const char *how,
                           const struct zkl_request *r)
 {
-    fprintf(s->trace, "client %zu %s %s %s", client, how, pair_kind(r->kind),
+    fprintf(s->trace, "client %zu %s %s %s", client, how, request_kinds[r->kind],
             r->path ? r->path : "");
     if (r->flag)
         fprintf(s->trace, " flag, version %d", r->version);
@@ -204,13 +205,13 @@ static void linked(struct script *s, size_t client)
         burst(s, client);
     } else if (what < 92) {
         fprintf(s->trace, "client %zu is cut off\n", client);
-        pair_cut(s->pair, client);
+        pair_do(s->pair, cut, client);
         s->state[client] = CUT;
     } else if (what < 99) {
         lose(s, client);
     } else {
         fprintf(s->trace, "client %zu closes\n", client);
-        pair_close(s->pair, client);
+        pair_do(s->pair, close, client);
         s->state[client] = CLOSED;
     }
 }
@@ -223,12 +224,12 @@ static void cut_off(struct script *s, size_t client)
         burst(s, client);
     } else if (what == 1) {
         fprintf(s->trace, "the session of client %zu is ended\n", client);
-        pair_expire(s->pair, client);
-        pair_join(s->pair, client);
+        pair_do(s->pair, expire, client);
+        pair_do(s->pair, join, client);
         s->state[client] = ENDED;
     } else if (what < 6) {
         fprintf(s->trace, "client %zu comes back\n", client);
-        pair_join(s->pair, client);
+        pair_do(s->pair, join, client);
         s->state[client] = LINKED;
     }
 }
@@ -240,7 +241,7 @@ static void step(struct script *s)
     switch (s->state[client]) {
     case CLOSED:
         fprintf(s->trace, "client %zu opens\n", client);
-        pair_open(s->pair, client);
+        pair_do(s->pair, open, client);
         s->state[client] = LINKED;
         break;
     case LINKED:
@@ -251,7 +252,7 @@ static void step(struct script *s)
         break;
     case ENDED:
         fprintf(s->trace, "client %zu closes after its session's end\n", client);
-        pair_close(s->pair, client);
+        pair_do(s->pair, close, client);
         s->state[client] = CLOSED;
         break;
     }

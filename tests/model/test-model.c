@@ -17,15 +17,14 @@
 
 static struct pair *p;
 
-static int open_pair(void **state), close_pair(void **state);
+static int open_pair(void **state), open_two(void **state), close_pair(void **state);
 #define PAIR_TEST(name) TEST_IN(name, open_pair, close_pair)
+#define TWO_TEST(name) TEST_IN(name, open_two, close_pair)
 
 /* Goal: names carry the parent's count of creations, in ten digits, and grow with czxid.
  * Method: two sessions create by turns; a third node is made and deleted in between. */
-PAIR_TEST(numbers_count_creations)
+TWO_TEST(numbers_count_creations)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a"), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = "me"), "create /a/x- ok x-0000000000 z1\n");
     pair_ask(p, 1, ASK(CREATE, "/a/y-", .data = "you"), "create /a/y- ok y-0000000001 z2\n");
@@ -43,7 +42,7 @@ PAIR_TEST(failures_are_told_apart)
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- nonode\n");
     pair_ask(p, 0, ASK(MAKE, "/a/b"), "make /a/b nonode\n");
     pair_ask(p, 0, ASK(LIST, "/a"), "list /a nonode\n");
-    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list-root /a nonode\n");
+    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list root /a nonode\n");
     pair_ask(p, 0, ASK(STAT, "/a"), "stat /a nonode\n");
     pair_ask(p, 0, ASK(KEEPALIVE, "/a"), "keepalive /a nonode\n");
     pair_ask(p, 0, ASK(GET, "/a"), "get /a nonode\n");
@@ -54,7 +53,7 @@ PAIR_TEST(failures_are_told_apart)
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
     pair_ask(p, 0, ASK(SYNC, "/a"), "sync /a ok\n");
     pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a")), "heartbeat nonode\n");
-    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a")), "delete-all nonode\n");
+    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a")), "delete all nonode\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(MAKE, "/a"), "make /a exists\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
@@ -64,7 +63,7 @@ PAIR_TEST(failures_are_told_apart)
              "create /a/x-0000000000/y- badpath\n");
     pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a notempty\n");
     pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a notempty\n");
-    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a"), "list-root /a ok z0 n1 [x-0000000000]\n");
+    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a"), "list root /a ok z0 n1 [x-0000000000]\n");
 }
 
 /* Goal: versions count writes of data, and guard writes and deletions; a new node starts again.
@@ -92,15 +91,13 @@ PAIR_TEST(versions_guard)
  * watch for children that come or go and for the node's own deletion. It fires before the answer to
  * the request that caused it.
  * Method: one session watches and changes a node, another one watches the same node. */
-PAIR_TEST(watches_tell_once)
+TWO_TEST(watches_tell_once)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_send(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_send(p, 1, ASK(WATCH, "/a", .watch_id = 1));
-    pair_expect(p, 0, "list-root /a ok z0\n");
+    pair_expect(p, 0, "list root /a ok z0\n");
     pair_send(p, 0, ASK(CREATE, "/a/x-", .data = "me"));
     pair_expect(p, 0, "fired changed child /a\ncreate /a/x- ok x-0000000000 z1\n");
     check_text(pair_told(p, 1), "fired changed child /a\n");
@@ -118,7 +115,7 @@ PAIR_TEST(watches_tell_once)
     pair_expect(p, 0,
                 "watch /a/x-0000000000 ok z1 s0 \"me\"\n"
                 "watch /a/x-0000000000 ok z1 s0 \"me\"\n"
-                "list-root /a ok z0 v1 n2 [x-0000000000 x-0000000001]\n"
+                "list root /a ok z0 v1 n2 [x-0000000000 x-0000000001]\n"
                 "fired deleted data /a/x-0000000000\n"
                 "fired deleted data /a/x-0000000000\n"
                 "fired changed child /a\n"
@@ -129,7 +126,7 @@ PAIR_TEST(watches_tell_once)
     pair_send(p, 0, ASK(DELETE, "/a"));
     pair_expect(p, 0,
                 "delete /a/x-0000000001 ok\n"
-                "list-root /a ok z0 v1\n"
+                "list root /a ok z0 v1\n"
                 "watch /a ok z0 v1 \"new\"\n"
                 "fired deleted data /a\n"
                 "fired deleted child /a\n"
@@ -139,16 +136,14 @@ PAIR_TEST(watches_tell_once)
 /* Goal: a removed watch does not fire. One request removes all watches of a path and type. If there
  * is none, the client says so itself.
  * Method: two watches of one type and one of the other on one path. */
-PAIR_TEST(watches_are_taken_back)
+TWO_TEST(watches_are_taken_back)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
-    pair_expect(p, 0, "watch /a ok z0\nwatch /a ok z0\nlist-root /a ok z0\n");
+    pair_expect(p, 0, "watch /a ok z0\nwatch /a ok z0\nlist root /a ok z0\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a ok\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
     pair_send(p, 1, ASK(SET, "/a", .data = ""));
@@ -157,7 +152,7 @@ PAIR_TEST(watches_are_taken_back)
     pair_expect(p, 0, "fired changed child /a\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a nowatcher\n");
     pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1),
-             "list-root /a ok z0 v1 n1 [x-0000000000]\n");
+             "list root /a ok z0 v1 n1 [x-0000000000]\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a ok\n");
     pair_send(p, 1, ASK(DELETE, "/a/x-0000000000"));
     pair_expect(p, 0, "");
@@ -167,10 +162,8 @@ PAIR_TEST(watches_are_taken_back)
  * changed; new data, children: changed. The other watches stay armed.
  * Method: one session watches nodes, and each of them gets one of these changes while that session
  * has no link. */
-PAIR_TEST(reconnect_catches_up)
+TWO_TEST(reconnect_catches_up)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     static const char *const paths[] = {"/a/gone", "/a/again", "/a/new", "/a/same", "/a/child"};
     for (size_t i = 0; i < 5; i++) {
@@ -179,7 +172,7 @@ PAIR_TEST(reconnect_catches_up)
         pair_send(p, 0, ASK(LIST_LOCK_PATH, paths[i], .watch_id = 1));
     }
     check_true(pair_agrees(p));
-    pair_cut(p, 0);
+    pair_do(p, cut, 0);
     pair_expect(p, 0, "down\n");
     pair_send(p, 1, ASK(DELETE, "/a/gone"));
     pair_send(p, 1, ASK(DELETE, "/a/again"));
@@ -188,7 +181,7 @@ PAIR_TEST(reconnect_catches_up)
     pair_send(p, 1, ASK(MAKE, "/a/child/x", .flag = true));
     pair_send(p, 1, ASK(DELETE, "/a/child/x"));
     check_true(pair_agrees(p));
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0,
                 "up s0\n"
                 "fired deleted data /a/gone\n"
@@ -210,17 +203,15 @@ PAIR_TEST(reconnect_catches_up)
  * fails, after the event. The server sends a lost event again over the next link, but not one that
  * the client received.
  * Method: the test holds back what the server sends to one client while another one acts. */
-PAIR_TEST(an_event_on_its_way)
+TWO_TEST(an_event_on_its_way)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 1, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 1, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
     pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
-    pair_hold(p, 0, true);
+    pair_do(p, hold, 0, true);
     pair_ask(p, 1, ASK(SET, "/a", .data = "1"), "set /a ok z0 v1\n");
     pair_send(p, 0, ASK(UNWATCH, "/a"));
-    pair_hold(p, 0, false);
+    pair_do(p, hold, 0, false);
     pair_expect(p, 0, "fired changed data /a\nunwatch /a nowatcher\n");
 
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
@@ -228,11 +219,11 @@ PAIR_TEST(an_event_on_its_way)
     pair_expect(p, 0, "watch /a ok z0 v1 \"1\"\nwatch /b ok z1\n");
     pair_ask(p, 1, ASK(DELETE, "/a"), "delete /a ok\n");
     check_text(pair_told(p, 0), "fired deleted data /a\n");
-    pair_hold(p, 0, true);
+    pair_do(p, hold, 0, true);
     pair_ask(p, 1, ASK(DELETE, "/b"), "delete /b ok\n");
     check_text(pair_told(p, 0), "");
-    pair_cut(p, 0);
-    pair_join(p, 0);
+    pair_do(p, cut, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0, "down\nup s0\nfired deleted data /b\n");
 }
 
@@ -240,18 +231,14 @@ PAIR_TEST(an_event_on_its_way)
 
 /* Goal: nodes that are made together have consecutive numbers in one parent, and one zxid.
  * Method: three in two parents, then a look at each. */
-PAIR_TEST(one_transaction_has_one_zxid)
+TWO_TEST(one_transaction_has_one_zxid)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
-    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list-root /a ok z0\n");
-    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/b", .watch_id = 1), "list-root /b ok z1\n");
-    pair_ask(p, 0,
-             ASK(CREATE_ALL, NULL, LIST_OF("/b/x-", "/a/y-", "/b/z-"),
-                 .texts = (const char *const[]){"1", "2", "3"}),
-             "create-all ok [x-0000000000 y-0000000000 z-0000000001]\n");
+    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list root /a ok z0\n");
+    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/b", .watch_id = 1), "list root /b ok z1\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/b/x-", "/a/y-", "/b/z-"), TEXTS("1", "2", "3")),
+             "create all ok [x-0000000000 y-0000000000 z-0000000001]\n");
     check_text(pair_told(p, 1), "fired changed child /b\nfired changed child /a\n");
     pair_ask(p, 0, ASK(GET, "/b/x-0000000000"), "get /b/x-0000000000 ok z2 s0 \"1\"\n");
     pair_ask(p, 0, ASK(GET, "/a/y-0000000000"), "get /a/y-0000000000 ok z2 s0 \"2\"\n");
@@ -261,39 +248,33 @@ PAIR_TEST(one_transaction_has_one_zxid)
     pair_ask(p, 1, ASK(WATCH, "/b/x-0000000000", .watch_id = 1),
              "watch /b/x-0000000000 ok z2 s0 \"1\"\n");
     pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/b", .watch_id = 1),
-             "list-root /b ok z1 n2 [x-0000000000 z-0000000001]\n");
+             "list root /b ok z1 n2 [x-0000000000 z-0000000001]\n");
     pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/y-0000000000", "/b/x-0000000000", "/a")),
-             "delete-all ok\n");
+             "delete all ok\n");
     check_text(pair_told(p, 1), "fired deleted data /b/x-0000000000\nfired changed child /b\n");
 }
 
 /* Goal: one may delete and create, also at one path: the part behind a delete sees it, and who watches what is deleted
  * hears of that. What is made has the transaction's zxid; where one part fails nothing is deleted. Method: each, with the
  * fault at the first and the last part. */
-PAIR_TEST(a_transaction_deletes_and_creates)
+TWO_TEST(a_transaction_deletes_and_creates)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z2\n");
     pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
              "watch /a/x-0000000000 ok z2 s0\n");
-    pair_ask(p, 0,
-             ASK(CREATE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/y-", "/b/z-"),
-                 .texts = (const char *const[]){NULL, "1", "2"}),
-             "create-all ok [ y-0000000001 z-0000000000]\n");
+    pair_ask(
+        p, 0,
+        ASK(CREATE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/y-", "/b/z-"), TEXTS(NULL, "1", "2")),
+        "create all ok [ y-0000000001 z-0000000000]\n");
     check_text(pair_told(p, 1), "fired deleted data /a/x-0000000000\n");
     pair_ask(p, 0, ASK(GET, "/a/y-0000000001"), "get /a/y-0000000001 ok z3 s0 \"1\"\n");
     pair_ask(p, 0, ASK(GET, "/b/z-0000000000"), "get /b/z-0000000000 ok z3 s0 \"2\"\n");
-    pair_ask(p, 0,
-             ASK(CREATE_ALL, NULL, LIST_OF("/a/none", "/a/y-"),
-                 .texts = (const char *const[]){NULL, ""}),
-             "create-all nonode\n");
-    pair_ask(p, 0,
-             ASK(CREATE_ALL, NULL, LIST_OF("/a/y-0000000001", "/none/z-"),
-                 .texts = (const char *const[]){NULL, ""}),
-             "create-all nonode @1\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/none", "/a/y-"), TEXTS(NULL, "")),
+             "create all nonode\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/y-0000000001", "/none/z-"), TEXTS(NULL, "")),
+             "create all nonode @1\n");
     pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [y-0000000001]\n");
     pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000002 z4\n");
 }
@@ -304,20 +285,16 @@ PAIR_TEST(a_failed_transaction_leaves_nothing)
 {
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 0,
-             ASK(CREATE_ALL, NULL, LIST_OF("/a/x-", "/a/y-", "/none/z-"),
-                 .texts = (const char *const[]){"", "", ""}),
-             "create-all nonode @2\n");
-    pair_ask(
-        p, 0,
-        ASK(CREATE_ALL, NULL, LIST_OF("/none/x-", "/a/y-"), .texts = (const char *const[]){"", ""}),
-        "create-all nonode\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/x-", "/a/y-", "/none/z-"), TEXTS("", "", "")),
+             "create all nonode @2\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/none/x-", "/a/y-"), TEXTS("", "")),
+             "create all nonode\n");
     pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/none", "/a")),
-             "delete-all nonode @1\n");
+             "delete all nonode @1\n");
     pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/x-0000000000")),
-             "delete-all nonode @1\n");
+             "delete all nonode @1\n");
     pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a", "/a/x-0000000000")),
-             "delete-all notempty\n");
+             "delete all notempty\n");
     pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a", "/a/x-0000000000", "/a/none", "/none")),
              "heartbeat nonode @2\n");
     pair_ask(p, 0, ASK(CREATE, "/a/y-", .data = ""), "create /a/y- ok y-0000000001 z2\n");
@@ -349,32 +326,27 @@ PAIR_TEST(creation_under_a_write_node)
 /* Goal: a request whose answer is lost was carried out, one that is lost itself was not; both are
  * answered by LINK, after the news of the broken link; the session goes on.
  * Method: each lost once, for each kind that the library has to clear up after. */
-PAIR_TEST(lost_answers)
+TWO_TEST(lost_answers)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     for (int carried_out = 0; carried_out < 2; carried_out++) {
         pair_lose(p, 0, ASK(CREATE, "/a/x-", .data = "me"), carried_out);
         pair_expect(p, 0, "down\ncreate /a/x- link\n");
         pair_ask(p, 1, ASK(LIST, "/a"),
                  carried_out ? "list /a ok [x-0000000000]\n" : "list /a ok\n");
-        pair_join(p, 0);
+        pair_do(p, join, 0);
         pair_expect(p, 0, "up s0\n");
     }
     pair_ask(p, 0, ASK(STAT, "/a/x-0000000000"), "stat /a/x-0000000000 ok z1 s0\n");
-    pair_lose(
-        p, 0,
-        ASK(CREATE_ALL, NULL, LIST_OF("/a/y-", "/a/z-"), .texts = (const char *const[]){"", ""}),
-        true);
-    pair_expect(p, 0, "down\ncreate-all link\n");
-    pair_join(p, 0);
+    pair_lose(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/y-", "/a/z-"), TEXTS("", "")), true);
+    pair_expect(p, 0, "down\ncreate all link\n");
+    pair_do(p, join, 0);
     pair_ask(p, 0, ASK(LIST, "/a"), "up s0\nlist /a ok [x-0000000000 y-0000000001 z-0000000002]\n");
     pair_lose(p, 0, ASK(DELETE, "/a/x-0000000000"), true);
     pair_expect(p, 0, "down\ndelete /a/x-0000000000 link\n");
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_lose(p, 0, ASK(WATCH, "/a/y-0000000001", .watch_id = 1), true);
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0, "up s0\ndown\nwatch /a/y-0000000001 link\nup s0\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a/y-0000000001"), "unwatch /a/y-0000000001 nowatcher\n");
     pair_send(p, 1, ASK(DELETE, "/a/y-0000000001"));
@@ -389,14 +361,14 @@ PAIR_TEST(requests_without_a_link)
 {
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
-    pair_cut(p, 0);
+    pair_do(p, cut, 0);
     pair_expect(p, 0, "down\n");
     pair_send(p, 0, ASK(STAT, "/a"));
     pair_send(p, 0, ASK(MAKE, "/b", .flag = true));
     pair_send(p, 0, ASK(UNWATCH, "/a"));
     pair_send(p, 0, ASK(UNWATCH, "/b"));
     pair_expect(p, 0, "stat /a link\nmake /b link\nunwatch /a link\nunwatch /b link\n");
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_ask(p, 0, ASK(STAT, "/b"), "up s0\nstat /b nonode\n");
 }
 
@@ -404,10 +376,8 @@ PAIR_TEST(requests_without_a_link)
  * fires their watches. The client hears of the end when it comes back, and can send nothing any
  * more; its own watches do not fire.
  * Method: the test ends a session with nodes while its client is away. */
-PAIR_TEST(expiry_takes_the_nodes)
+TWO_TEST(expiry_takes_the_nodes)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
     pair_ask(p, 1, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000001 z2\n");
@@ -416,38 +386,36 @@ PAIR_TEST(expiry_takes_the_nodes)
     pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
              "watch /a/x-0000000000 ok z1 s0\n");
     pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1),
-             "list-root /a ok z0 n2 [x-0000000000 x-0000000001]\n");
-    pair_cut(p, 0);
-    pair_expire(p, 0);
+             "list root /a ok z0 n2 [x-0000000000 x-0000000001]\n");
+    pair_do(p, cut, 0);
+    pair_do(p, expire, 0);
     pair_expect(p, 0, "down\n");
     check_text(pair_told(p, 1), "fired deleted data /a/x-0000000000\nfired changed child /a\n");
     pair_ask(p, 1, ASK(LIST, "/a"), "list /a ok [x-0000000001]\n");
     pair_ask(p, 1, ASK(DELETE, "/a/x-0000000001"), "delete /a/x-0000000001 ok\n");
-    pair_join(p, 0);
+    pair_do(p, join, 0);
     pair_expect(p, 0, "expired\n");
     pair_ask(p, 0, ASK(STAT, "/a"), "stat /a refused: link\n");
-    pair_close(p, 0);
-    pair_open(p, 0);
+    pair_do(p, close, 0);
+    pair_do(p, open, 0);
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000002 z3\n");
 }
 
 /* Goal: the server removes the nodes of a closed session immediately, but not those of one that the
  * client left without a link.
  * Method: another session watches both. */
-PAIR_TEST(closing_takes_the_nodes)
+TWO_TEST(closing_takes_the_nodes)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
     pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
              "watch /a/x-0000000000 ok z1 s0\n");
-    pair_close(p, 0);
+    pair_do(p, close, 0);
     pair_expect(p, 1, "fired deleted data /a/x-0000000000\n");
-    pair_open(p, 0);
+    pair_do(p, open, 0);
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000001 z2\n");
-    pair_cut(p, 0);
-    pair_close(p, 0);
+    pair_do(p, cut, 0);
+    pair_do(p, close, 0);
     pair_ask(p, 1, ASK(STAT, "/a/x-0000000001"), "stat /a/x-0000000001 ok z2 s2\n");
 }
 
@@ -456,15 +424,13 @@ PAIR_TEST(closing_takes_the_nodes)
 /* Goal: the server removes an empty container that once had children. A create below it then finds no
  * parent. Made again, its numbers begin at 0 while czxids go on. Watches on it report its end.
  * Method: the server collects one. */
-PAIR_TEST(containers_vanish)
+TWO_TEST(containers_vanish)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/c"), "make /c ok c z0\n");
     pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z1\n");
     pair_ask(p, 0, ASK(WATCH, "/c", .watch_id = 1), "watch /c ok z0 n1\n");
     pair_send(p, 0, ASK(DELETE, "/c/x-0000000000")); /* from here on the server may remove it */
-    pair_collect(p, "/c");
+    pair_do(p, collect, "/c");
     pair_expect(p, 0, "delete /c/x-0000000000 ok\nfired deleted data /c\n");
     pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- nonode\n");
     pair_ask(p, 1, ASK(MAKE, "/c"), "make /c ok c z2\n");
@@ -473,10 +439,8 @@ PAIR_TEST(containers_vanish)
 
 /* Goal: a renewed root is another node, whose numbers begin at 0, with the same data.
  * Method: one without data, one with, one that is not empty. */
-PAIR_TEST(a_renewed_root_counts_from_0)
+TWO_TEST(a_renewed_root_counts_from_0)
 {
-    pair_open(p, 1);
-    pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/plain", .flag = true), "make /plain ok plain z0\n");
     pair_ask(p, 0, ASK(MAKE, "/data", .flag = true, .data = "kept"), "make /data ok data z1\n");
     static const char *const roots[] = {"/plain", "/data"};
@@ -510,7 +474,7 @@ PAIR_TEST(a_renewed_root_counts_from_0)
 PAIR_TEST(the_counter_sticks_at_its_end)
 {
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_set_counter(p, "/a", INT32_MAX - 1);
+    pair_do(p, set_counter, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483646 z1\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483647 z2\n");
@@ -518,12 +482,10 @@ PAIR_TEST(the_counter_sticks_at_its_end)
     pair_ask(p, 0, ASK(CREATE, "/a/y-", .data = ""), "create /a/y- ok y-2147483647 z3\n");
     pair_ask(p, 0, ASK(DELETE, "/a/x-2147483647"), "delete /a/x-2147483647 ok\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483647 z4\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/v-"), .texts = (const char *const[]){""}),
-             "create-all ok [v-2147483647]\n");
-    pair_ask(p, 0,
-             ASK(CREATE_ALL, NULL, LIST_OF("/a/t-", "/a/t-", "/a/t-"),
-                 .texts = (const char *const[]){"", "", ""}),
-             "create-all ok [t-2147483647 t--2147483648 t--2147483647]\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/v-"), TEXTS("")),
+             "create all ok [v-2147483647]\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/t-", "/a/t-", "/a/t-"), TEXTS("", "", "")),
+             "create all ok [t-2147483647 t--2147483648 t--2147483647]\n");
 }
 
 /* Goal: a burst of creations may get past the end, to the smallest number and further, and fall back:
@@ -535,7 +497,7 @@ PAIR_TEST(a_burst_gets_past_the_counters_end)
     int last = 0;
 
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_set_counter(p, "/a", INT32_MAX - 1);
+    pair_do(p, set_counter, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
     for (int i = 0; i < 60; i++) {
         snprintf(prefix, sizeof prefix, "/a/%d-", i);
@@ -564,10 +526,10 @@ PAIR_TEST(a_wiped_server_tells_nothing)
 {
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_wipe(p);
+    pair_do(p, wipe);
     pair_expect(p, 0, "down\n");
     pair_ask(p, 0, ASK(STAT, "/a"), "stat /a link\n");
-    pair_open(p, 1);
+    pair_do(p, open, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 1, ASK(LIST, "/a"), "list /a nonode\n");
     check_text(pair_told(p, 0), "");
@@ -727,8 +689,17 @@ static int open_pair(void **state)
     if (cluster_raw_open(state) != 0)
         return -1;
     p = pair_new();
-    pair_open(p, 0);
+    pair_do(p, open, 0);
     pair_expect(p, 0, "up s0\n");
+    return 0;
+}
+
+static int open_two(void **state)
+{
+    if (open_pair(state) != 0)
+        return -1;
+    pair_do(p, open, 1);
+    pair_expect(p, 1, "up s1\n");
     return 0;
 }
 

@@ -8,6 +8,8 @@
  * be shifted to whole ticks with the same order of its steps; a window counts as open at its last tick
  * too, so that nothing is lost by that. */
 
+#define WHEN(condition, step) if :: condition -> step :: else fi
+
 #ifndef T
 #define T 16 /* the session timeout */
 #endif
@@ -85,10 +87,7 @@ bool closed;    /* setSessionClosing: the nodes go, and somebody else is granted
  * but run() has it in the set that it works off. */
 inline touch_at_leader()
 {
-    if
-    :: !taken && !closed -> quiet = 0
-    :: else
-    fi
+    WHEN(!taken && !closed, quiet = 0)
 }
 
 /* ExpiryQueue rounds up to whole ticks of the server, and the thread may be late: so at any time from the
@@ -135,20 +134,58 @@ inline new_leader()
 
 inline age(value, limit)
 {
-    if
-    :: value < (limit) -> value++
-    :: else
-    fi
+    WHEN(value < (limit), value++)
 }
 
 inline leader_ages()
 {
-    if
-    :: !closed -> age(quiet, GRANTED)
-    :: else
-    fi;
-    if
-    :: taken -> taken_age++
-    :: else
-    fi
+    WHEN(!closed, age(quiet, GRANTED));
+    WHEN(taken, taken_age++)
 }
+
+/* --- the stream from a follower to the leader, in order ---------------------------------------------- */
+
+#ifdef PACKETS
+byte packet[PACKETS];
+byte packet_age[PACKETS];
+byte packets;
+byte which; /* of them; 0 between steps */
+
+#define PACKET_DUE (packets > 0 && packet_age[0] >= late_packet)
+
+inline put_packet(what)
+{
+    packet[packets] = what;
+    packet_age[packets] = 0;
+    packets++
+}
+
+inline shift_packets()
+{
+    for (which : 1 .. PACKETS - 1) {
+        packet[which - 1] = packet[which];
+        packet_age[which - 1] = packet_age[which]
+    }
+    packet[PACKETS - 1] = 0;
+    packet_age[PACKETS - 1] = 0;
+    packets--;
+    which = 0
+}
+
+inline lose_packets()
+{
+    do
+    :: packets > 0 -> shift_packets()
+    :: else -> break
+    od;
+    which = 0 /* a step may not end with a loop */
+}
+
+inline packets_age()
+{
+    for (which : 0 .. PACKETS - 1) {
+        packet_age[which] = (which < packets -> packet_age[which] + 1 : 0)
+    }
+    which = 0
+}
+#endif

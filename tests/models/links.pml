@@ -22,6 +22,8 @@
  *
  * Bound: CONNECTIONS of the session after the first; the leader's age and all times are free.
  */
+#define PACKETS 4
+#define PROOF 15 /* in the stream; else the number of the connection that asks */
 #include "leader.pml"
 
 #ifndef CONNECTIONS
@@ -36,52 +38,13 @@ mtype = { NOT_YET, SENT, FORWARDED, CHECKED, ANSWERED, OVER };
 
 /* --- the follower ----------------------------------------------------------------------------------- */
 
-#define PACKETS 4
-#define PROOF 15            /* in the stream; else the number of the connection that asks */
-byte packet[PACKETS];       /* to the leader, in order */
-byte packet_age[PACKETS];
-byte packets;
 byte answers;               /* from the leader, in order: "valid" so often */
 byte pending;               /* pendingRevalidations: the connection, or 0 */
 byte arrived;               /* bits: the follower has read the request of that connection */
 
 #define BIT(connection) (1 << (connection))
 #define HAS_ARRIVED(connection) ((arrived & BIT(connection)) != 0)
-#define PACKET_DUE (packets > 0 && packet_age[0] >= late_packet)
 #define ANY_DUE (BATCH_DUE || PACKET_DUE)
-
-inline put_packet(what)
-{
-    packet[packets] = what;
-    packet_age[packets] = 0;
-    packets++
-}
-
-inline shift_packets()
-{
-    packet[0] = packet[1];
-    packet_age[0] = packet_age[1];
-    packet[1] = packet[2];
-    packet_age[1] = packet_age[2];
-    packet[2] = packet[3];
-    packet_age[2] = packet_age[3];
-    packet[3] = 0;
-    packet_age[3] = 0;
-    packets--
-}
-
-inline lose_packets()
-{
-    packet[0] = 0;
-    packet[1] = 0;
-    packet[2] = 0;
-    packet[3] = 0;
-    packet_age[0] = 0;
-    packet_age[1] = 0;
-    packet_age[2] = 0;
-    packet_age[3] = 0;
-    packets = 0
-}
 
 /* The follower reads what a client's socket brought. put() into the map and the packet to the leader are one
  * step here: the wait between them is part of the packet's. */
@@ -127,10 +90,7 @@ inline connection_ends()
     counts = false;
     first = false;
 #endif
-    if
-    :: proof == SENT || proof == FORWARDED || proof == CHECKED -> proof = OVER
-    :: else
-    fi
+    WHEN(proof == SENT || proof == FORWARDED || proof == CHECKED, proof = OVER)
 }
 
 inline open_connection()
@@ -138,14 +98,9 @@ inline open_connection()
     connection_ends();
     current++;
     alive = true;
-    if
-    :: request == SENT -> request = OVER; printf("client: the request ends with connection loss\n")
-    :: else
-    fi;
-    if
-    :: connected == NOT_YET -> counts = (request == OVER || request == ANSWERED)
-    :: else /* with JUDGED_AT_CALL only: what belongs to the old link is still believed */
-    fi;
+    WHEN(request == SENT, request = OVER; printf("client: the request ends with connection loss\n"));
+    /* Else, with JUDGED_AT_CALL only, what belongs to the old link is still believed. */
+    WHEN(connected == NOT_YET, counts = (request == OVER || request == ANSWERED));
     printf("client: opens connection %d\n", current)
 }
 
@@ -156,10 +111,7 @@ inline leader_answers()
     if
     :: pending != 0 && pending == current && alive && !up ->
         up = true;
-        if
-        :: connected == NOT_YET -> connected = SENT
-        :: else
-        fi;
+        WHEN(connected == NOT_YET, connected = SENT);
         printf("follower: the leader's answer, for connection %d: CONNECTED is queued\n", pending)
     :: else -> printf("follower: the leader's answer, connection %d\n", pending)
     fi;
@@ -198,36 +150,12 @@ inline tick()
 {
     printf("  ... a tick\n");
     leader_ages();
-    if
-    :: packets > 0 -> packet_age[0]++
-    :: else
-    fi;
-    if
-    :: packets > 1 -> packet_age[1]++
-    :: else
-    fi;
-    if
-    :: packets > 2 -> packet_age[2]++
-    :: else
-    fi;
-    if
-    :: packets > 3 -> packet_age[3]++
-    :: else
-    fi;
-    if
-    :: request != NOT_YET -> age(start_age, LENGTH + 1)
-    :: else
-    fi;
-    if
-    :: connected == ANSWERED && proof == NOT_YET -> age(connected_age, WAIT)
-    :: else
-    fi
+    packets_age();
+    WHEN(request != NOT_YET, age(start_age, LENGTH + 1));
+    WHEN(connected == ANSWERED && proof == NOT_YET, age(connected_age, WAIT))
 #ifdef ANY_LINK
     ;
-    if
-    :: request == ANSWERED && proof == NOT_YET -> age(answered_age, P + 2 * D)
-    :: else
-    fi
+    WHEN(request == ANSWERED && proof == NOT_YET, age(answered_age, P + 2 * D))
 #endif
 }
 
@@ -276,16 +204,10 @@ init {
     :: d_step { current < CONNECTIONS && proof != ANSWERED -> open_connection() }
     :: d_step { connected == SENT -> connected = ANSWERED; connected_age = 0;
 #ifdef STAMPED_WHEN_HANDLED
-        if
-        :: counts -> start_age = 0
-        :: else
-        fi;
+        WHEN(counts, start_age = 0);
 #endif
 #ifdef SENT_IS_ENOUGH
-        if
-        :: request == SENT -> counts = true
-        :: else
-        fi;
+        WHEN(request == SENT, counts = true);
 #endif
         printf("client: handles CONNECTED\n") }
 #ifdef ANY_LINK

@@ -21,6 +21,9 @@
  *              RULE_OLD: sent time of the proof + 3/4 T;  TOUCH_AT_REQUEST: the same + T - R
  * Dropped:     see run.py, which has a sentence for each
  */
+#define PACKETS 3
+#define TOUCHED 1
+#define PROOF 2
 #include "leader.pml"
 
 #ifndef WAIT
@@ -45,12 +48,6 @@ bool held;        /* the session is among them */
 byte since_taken; /* age of that */
 byte since_last;  /* age of taking the touches for the last answer that was written */
 
-#define PACKETS 3
-mtype = { none, TOUCHED, PROOF };
-mtype packet[PACKETS];
-byte packet_age[PACKETS];
-byte packets;
-
 #ifdef TWO_ROUNDS
 bool noted_above; /* the observer master's own table, and the age of its last round */
 byte since_above;
@@ -60,37 +57,7 @@ byte since_above;
 #endif
 
 #define ANSWER_DUE (!dead && since_last >= P + late_round)
-#define PACKET_DUE (packets > 0 && packet_age[0] >= late_packet)
 #define ANY_DUE (BATCH_DUE || ANSWER_DUE || PACKET_DUE || ABOVE_DUE)
-
-inline put_packet(what)
-{
-    packet[packets] = what;
-    packet_age[packets] = 0;
-    packets++
-}
-
-inline shift_packets()
-{
-    packet[0] = packet[1];
-    packet_age[0] = packet_age[1];
-    packet[1] = packet[2];
-    packet_age[1] = packet_age[2];
-    packet[2] = none;
-    packet_age[2] = 0;
-    packets--
-}
-
-inline lose_packets()
-{
-    packet[0] = none;
-    packet[1] = none;
-    packet[2] = none;
-    packet_age[0] = 0;
-    packet_age[1] = 0;
-    packet_age[2] = 0;
-    packets = 0
-}
 
 inline follower_ends()
 {
@@ -153,35 +120,15 @@ inline tick()
     if
     :: !dead ->
         since_last++;
-        if
-        :: holding -> since_taken++
-        :: else
-        fi;
+        WHEN(holding, since_taken++);
 #ifdef TWO_ROUNDS
         since_above++
 #endif
     :: else
     fi;
-    if
-    :: packets > 0 -> packet_age[0]++
-    :: else
-    fi;
-    if
-    :: packets > 1 -> packet_age[1]++
-    :: else
-    fi;
-    if
-    :: packets > 2 -> packet_age[2]++
-    :: else
-    fi;
-    if
-    :: request != NOT_YET -> age(request_age, LENGTH + 1)
-    :: else
-    fi;
-    if
-    :: request == ANSWERED && proof == NOT_YET -> age(answered_age, WAIT)
-    :: else
-    fi
+    packets_age();
+    WHEN(request != NOT_YET, age(request_age, LENGTH + 1));
+    WHEN(request == ANSWERED && proof == NOT_YET, age(answered_age, WAIT))
 }
 
 init {
@@ -213,10 +160,7 @@ init {
         printf("follower: takes its touches, %d\n", held)
     }
     :: d_step { holding && (!held || packets < PACKETS) ->
-        if
-        :: held -> put_packet(TOUCHED)
-        :: else
-        fi;
+        WHEN(held, put_packet(TOUCHED));
         since_last = since_taken; since_taken = 0; holding = false; held = false; printf("follower: writes its answer to the ping\n") }
     :: d_step { !dead -> follower_ends(); printf("follower: freezes\n") }
     :: d_step { dead && packets > 0 -> lose_packets() }

@@ -16,6 +16,8 @@
  *           LOWERED and HEARD_AT_ONCE: the same, but the client handles it before any time passes
  * WINDOW:   shows that windows do open, so that no promise holds because nothing happens
  */
+#define WHEN(condition, step) if :: condition -> step :: else fi
+
 #ifndef STORED
 #define STORED 4
 #endif
@@ -67,10 +69,7 @@ inline touch(granted)
 inline hear()
 {
     last = told;
-    if
-    :: told < smallest -> smallest = told
-    :: else
-    fi;
+    WHEN(told < smallest, smallest = told);
     told = 0;
     linked = true;
     printf("client: handles CONNECTED, with a timeout of %d\n", last)
@@ -79,14 +78,8 @@ inline hear()
 inline tick()
 {
     printf("  ... a tick\n");
-    if
-    :: left > 0 -> left--
-    :: else
-    fi;
-    if
-    :: proved && proved_age <= RAISED -> proved_age++
-    :: else
-    fi
+    WHEN(left > 0, left--);
+    WHEN(proved && proved_age <= RAISED, proved_age++)
 }
 
 #ifdef HEARD_AT_ONCE

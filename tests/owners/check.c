@@ -234,8 +234,7 @@ void check_window(const struct client *c)
 /* Whoever the leader gives up knows that by its own clock. Modes: F8. */
 void check_expiry(struct world *w, int64_t session)
 {
-    for (int i = 0; i < w->client_count; i++) {
-        const struct client *c = &w->clients[i];
+    each_client(w, c) {
         int64_t end = zkl_session_window_end(&c->core.session);
         if (!client_is_gone(c) && c->core.session.id == session && now_of(c).boot_ns < end)
             wrong("a session expires under its window");
@@ -277,8 +276,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
         return;
     must(!m->lock_request.try_only || zkl_name_is_retained(watched)); /* else it must not wait */
     must(waits_for(m, watched));
-    for (size_t i = 0; i < w->fake.node_count; i++) {
-        const struct fake_node *node = &w->fake.nodes[i];
+    each_node(&w->fake, node) {
         const char *name = fake_child_of(node, m->lock_request.path->text);
         if (name && node->dzxid == 0 && node->shown_czxid < m->czxid &&
             zkl_name_parse(name, &m->lock_request.naming, &place))
@@ -455,16 +453,14 @@ static void check_left(const struct zkl_core *core, const struct fake_watches *w
 /* Modes: F2, F18, F19, F40. */
 void check_nothing_left(struct world *w)
 {
-    for (size_t i = 0; i < w->fake.node_count; i++) {
-        const struct fake_node *node = &w->fake.nodes[i];
+    each_node(&w->fake, node) {
         if (node->dzxid != 0 || node->owner == 0 || !fake_alive(&w->fake, node->owner) ||
             !must_be_gone(w, node->owner))
             continue;
         say("%s of %lld, zxid %lld", node->path, (long long)node->owner, (long long)node->czxid);
         wrong("a node is left behind");
     }
-    for (int i = 0; i < w->client_count; i++) {
-        const struct client *c = &w->clients[i];
+    each_client(w, c) {
         /* An answer that was held back may still be on its way. */
         if (c->dead || !c->current || c->current->in.first || c->current->held.first)
             continue;

@@ -171,8 +171,7 @@ void place_exit(struct place *place)
 struct place *free_place(const struct client *c, enum part_kind kind)
 {
     struct world *w = c->world;
-    for (int i = 0; i < w->place_count; i++) {
-        struct place *place = &w->places[i];
+    each_place(w, place) {
         if (place->client == c && place->kind == kind && place->phase == IDLE && !place->owner)
             return place;
     }
@@ -184,8 +183,7 @@ struct place *free_place(const struct client *c, enum part_kind kind)
 /* First come, first served. */
 static void check_first(const struct client *c, const struct owner *first)
 {
-    for (int i = 0; i < c->world->owner_count; i++) {
-        const struct owner *o = &c->world->owners[i];
+    each_owner(c->world, o) {
         must(o == first || o->client != c || o->kind != PART_TURN || !o->turn.waits ||
              o->tickets > first->tickets);
     }
@@ -313,8 +311,7 @@ static void reader_dropped(struct zkl_read_cache *cache, struct zkl_contender *c
 static bool is_writing(const struct client *c, int root)
 {
     bool any = false;
-    for (int i = 0; i < c->world->owner_count; i++) {
-        const struct owner *o = &c->world->owners[i];
+    each_owner(c->world, o) {
         any = any || (o->client == c && o->kind == PART_LOCK && o->place->phase == WAITING &&
                       o->place->root == root &&
                       o->place->contender.machine.lock_request.naming.role == ZKL_ROLE_WRITE);
@@ -475,8 +472,7 @@ static void permits_start(struct owner *o, struct zkl_lock_request *lock_request
 int permits_out(const struct world *w)
 {
     int out = 0;
-    for (int i = 0; i < w->place_count; i++) {
-        const struct place *p = &w->places[i];
+    each_place(w, p) {
         bool is_out = p->kind == PART_PERMITS && p->phase == GRANTED && p->in_core && !p->lost &&
                       !p->client->dead && strcmp(p->deleted_guid, p->contender.machine.guid) != 0 &&
                       is_proved(p);
@@ -514,8 +510,7 @@ static void multi_release(struct owner *o)
 {
     struct client *c = o->client;
     size_t n = 0;
-    for (int i = 0; i < o->count; i++) {
-        struct place *place = &o->place[i];
+    each_of(o->place, o->count, place) {
         if (place->phase != GRANTED || place->kept || may_keep(place))
             continue;
         place->phase = UNLOCKING;
@@ -653,8 +648,7 @@ static bool is_over(const struct place *place)
 static void run_several(struct owner *o)
 {
     bool multi = o->kind == PART_MULTI, over = o->phase != IDLE;
-    for (int i = 0; i < o->count; i++) {
-        struct place *place = &o->place[i];
+    each_of(o->place, o->count, place) {
         if (multi && is_over(place))
             place->phase = IDLE;
         over = over && (multi ? place->phase == IDLE : !place->in_core);
@@ -691,8 +685,7 @@ void owners_run(struct client *c)
         if (w->owners[i].client == c)
             run_owner(&w->owners[i]);
     }
-    for (int i = 0; i < w->place_count; i++) {
-        struct place *place = &w->places[i];
+    each_place(w, place) {
         if (place->client == c && !place->owner && is_over(place))
             place->phase = IDLE;
     }
@@ -700,8 +693,7 @@ void owners_run(struct client *c)
 
 void owners_note_deletion(struct world *w, const char *path)
 {
-    for (int i = 0; i < w->place_count; i++) {
-        struct place *place = &w->places[i];
+    each_place(w, place) {
         const char *guid = place->contender.machine.guid;
         if (place->phase != IDLE && guid[0] && strstr(path, guid))
             memcpy(place->deleted_guid, guid, sizeof place->deleted_guid);

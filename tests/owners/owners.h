@@ -93,6 +93,10 @@ struct owner {
     int64_t listed_zxid; /* of the last list of leases that came while one was undecided */
 };
 
+#define each_client(world, client) each_of((world)->clients, (world)->client_count, client)
+#define each_owner(world, owner) each_of((world)->owners, (world)->owner_count, owner)
+#define each_place(world, place) each_of((world)->places, (world)->place_count, place)
+
 /* --- what went wrong ------------------------------------------------------ */
 
 /* A line of the trace, if there is one. */

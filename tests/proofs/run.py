@@ -26,39 +26,7 @@ anything is not as expected. The last line: "proofs: N passed, N failed"."""
 # holds of nothing. Limits and figures are seconds of the processor. `--list` names the proofs, `--trace NAME` shows
 # the steps of a failure.
 #
-# Names.
-#
-# - Data is the number of permits that its digits say, or none.
-# - A GUID is a UUID for all random numbers. The mark of a GUID is read as it was written.
-# - Each of the 2^32 numbers is read. The prefix of a name is as specified.
-# - Parse of format is the identity (all GUIDs, roles and namings, and the numbers 0, 2^31-1, -1 and -2^31: the other
-#   numbers follow from the two before).
-# - A text of up to 6 bytes is copied, and a path of up to 3 judged, without an overrun.
-#
-# Any bytes as names of nodes, each step by itself, without an overrun.
-#
-# - No text of up to 60 bytes is read as a number unless it is one.
-# - No text of up to 12 bytes, or of 60, has an end behind a marker that is not within it.
-# - A name of up to 12 bytes, or of 60, is parsed, with those two steps as they were proved to be.
-# - The mark of a GUID is looked for in names of up to 4 bytes, of 12, 32, 33, and 39 to 41.
-#
-# Queue.
-#
-# - A look at a list agrees with a specification of some ten lines, whatever the names say.
-# - Numbers and names are a total order over all 2^32 numbers.
-# - Of two that exclude each other one waits, never three in a circle.
-#
-# Window.
-#
-# - No answer takes back what was proved, and a later touch has a later end: together the window is monotone, without
-#   an overflow.
-# - No stamp proves more than its sending. A link that is down, or came up just now over an old session, proves
-#   nothing. A larger timeout is not believed. There is room for each answer (times to 2^34 ns, timeouts to 4 s).
-# - The moment that is announced for the next proof is enough, and not over, whatever P + 2 D, D and the fresh part of
-#   a timeout are between 0 and the timeout. That they are, always the same for one timeout and tick, is a proof of
-#   its own (times to 2^62 ns, all timeouts).
-#
-# Histogram. Each of the 2^64 times lies between its bucket's bounds; bounds grow; merging adds.
+# Above each harness stands what it proves.
 #
 # What makes the proofs end:
 #

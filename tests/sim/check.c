@@ -21,8 +21,7 @@ static void session_ends(struct fake *fake, int64_t session)
 {
     struct world *w = (struct world *)((char *)fake - offsetof(struct world, fake));
     check_expiry(w, session);
-    for (int i = 0; i < CLIENTS; i++) {
-        const struct client *p = &w->clients[i];
+    each_client(w, p) {
         int64_t end_ns = zkl_session_window_end(&p->core.session);
         if (!client_is_gone(p) && p->core.session.id == session && end_ns != 0)
             note_margin(w, now_of(p).boot_ns - end_ns);

@@ -44,15 +44,20 @@ static void queue_init(struct fake_queue *queue)
     *queue = (struct fake_queue){.end = &queue->first};
 }
 
+static void append(struct fake_queue *queue, struct fake_message *message)
+{
+    *queue->end = message;
+    queue->end = &message->next;
+    queue->count++;
+}
+
 static struct fake_message *queue_add(struct fake_queue *queue, int type)
 {
     struct fake_message *message = calloc(1, sizeof *message);
     if (!message)
         abort();
     message->type = type;
-    *queue->end = message;
-    queue->end = &message->next;
-    queue->count++;
+    append(queue, message);
     return message;
 }
 
@@ -79,29 +84,30 @@ static void queue_move(struct fake_queue *to, struct fake_queue *from)
     queue_init(from);
 }
 
+static void free_texts(const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count && texts; i++)
+        free((char *)texts[i]);
+    free((void *)texts);
+}
+
 static void forget_children(struct zkl_reply *reply)
 {
-    for (size_t i = 0; i < reply->child_count; i++)
-        free((char *)reply->children[i]);
-    free((void *)reply->children);
+    free_texts(reply->children, reply->child_count);
     reply->children = NULL;
     reply->child_count = 0;
 }
 
 void fake_message_free(struct fake_message *message)
 {
-    for (size_t i = 0; i < message->request.check_count; i++) {
-        free((char *)message->request.checks[i]);
-        if (message->request.texts)
-            free((char *)message->request.texts[i]);
-    }
-    free((void *)message->request.texts);
-    free((void *)message->request.checks);
+    const struct zkl_request *request = &message->request;
+    free_texts(request->checks, request->check_count);
+    free_texts(request->texts, request->check_count);
     forget_children(&message->reply);
     free((char *)message->reply.name);
     free((char *)message->reply.data);
-    free((char *)message->request.data);
-    free((char *)message->request.path);
+    free((char *)request->data);
+    free((char *)request->path);
     free(message->path);
     free(message);
 }
@@ -115,6 +121,17 @@ static void queue_clear(struct fake_queue *queue)
 
 /* --- watches -------------------------------------------------------------- */
 
+/* The first of that path and type; NULL: there is none. */
+static struct fake_watch *watch_find(const struct fake_watches *w, const char *path,
+                                     enum zkl_watch_type type)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->list[i].type == type && strcmp(w->list[i].path, path) == 0)
+            return &w->list[i];
+    }
+    return NULL;
+}
+
 static void watch_add(struct fake_watches *w, const char *path, enum zkl_watch_type type,
                       uint64_t id)
 {
@@ -126,27 +143,16 @@ static void watch_add(struct fake_watches *w, const char *path, enum zkl_watch_t
     w->list[w->count++] = (struct fake_watch){.path = strdup(path), .type = type, .id = id};
 }
 
-static bool watch_has(const struct fake_watches *w, const char *path, enum zkl_watch_type type)
-{
-    for (size_t i = 0; i < w->count; i++) {
-        if (w->list[i].type == type && strcmp(w->list[i].path, path) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Take one out; its id, 0 if there is none (or the server's own has none). */
 static uint64_t watch_remove(struct fake_watches *w, const char *path, enum zkl_watch_type type)
 {
-    for (size_t i = 0; i < w->count; i++) {
-        if (w->list[i].type != type || strcmp(w->list[i].path, path) != 0)
-            continue;
-        uint64_t id = w->list[i].id;
-        free(w->list[i].path);
-        w->list[i] = w->list[--w->count];
-        return id;
+    struct fake_watch *found = watch_find(w, path, type);
+    uint64_t id = found ? found->id : 0;
+    if (found) {
+        free(found->path);
+        *found = w->list[--w->count];
     }
-    return 0;
+    return id;
 }
 
 static void watch_clear(struct fake_watches *w)
@@ -321,9 +327,8 @@ static void count_children_change(struct fake *fake, const struct fake_change *c
 static void forget_old(struct fake *fake)
 {
     int64_t oldest = fake->zxid;
-    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
-        struct fake_handle *h = fake->handles[i];
-        if (h && h->session && !h->expired && !h->forgotten && h->seen < oldest)
+    each_fake_handle(fake, h) {
+        if (h->session && !h->expired && !h->forgotten && h->seen < oldest)
             oldest = h->seen;
     }
     for (size_t i = 0; i < fake->change_count; i++) {
@@ -376,8 +381,7 @@ int fake_timeout_ms(const struct fake *fake, int64_t session)
 static void lose_writes(struct fake *fake)
 {
     int64_t kept = fake->zxid - 1 - fake_random(fake->prng, 8);
-    for (size_t i = 0; i < fake->node_count; i++) {
-        struct fake_node *node = &fake->nodes[i];
+    each_node(fake, node) {
         bool ended = node->owner != 0 && !fake_alive(fake, node->owner);
         if (node->dzxid > kept && !ended)
             node->dzxid = 0;
@@ -449,20 +453,18 @@ static void serve_late(struct fake_handle *h);
 static int64_t run_due(struct fake *fake)
 {
     int64_t next_ms = INT64_MAX;
-    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
-        struct fake_handle *h = fake->handles[i];
-        if (h && h->late_ms <= fake->now_ms)
+    each_fake_handle(fake, h) {
+        if (h->late_ms <= fake->now_ms)
             serve_late(h);
-        if (h && h->late_ms < next_ms)
+        if (h->late_ms < next_ms)
             next_ms = h->late_ms;
-        if (!h || !h->linked || h->isolated)
+        if (!h->linked || h->isolated)
             continue;
         touches_run(h);
         if (h->learner.due_ms < next_ms)
             next_ms = h->learner.due_ms;
     }
-    for (size_t i = 0; i < fake->session_count; i++) {
-        struct fake_session *s = &fake->sessions[i];
+    each_of(fake->sessions, fake->session_count, s) {
         if (!s->dead && s->expire_ms <= fake->now_ms)
             run_session(fake, s);
         int64_t due_ms = s->close_ms ? s->close_ms : s->expire_ms;
@@ -492,12 +494,10 @@ void fake_wipe(struct fake *fake)
     }
     for (size_t i = 0; i < fake->session_count; i++)
         fake->sessions[i].dead = true;
-    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
-        struct fake_handle *h = fake->handles[i];
-        if (!h || !h->session)
-            continue;
-        h->forgotten = true;
-        fake_break(h);
+    each_fake_handle(fake, h) {
+        h->forgotten = h->session;
+        if (h->session)
+            fake_break(h);
     }
 }
 
@@ -526,7 +526,7 @@ struct fake_handle *fake_open(struct fake *fake)
 void fake_close(struct fake_handle *h)
 {
     struct fake *fake = h->fake;
-    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
+    for (size_t i = 0; i < FAKE_HANDLES; i++) {
         if (fake->handles[i] == h)
             fake->handles[i] = NULL;
     }
@@ -597,7 +597,7 @@ static struct fake_message *to_client(struct fake_handle *h, int type)
 static void fire(struct fake_handle *h, const char *path, enum zkl_watch_type type,
                  enum zkl_fired how)
 {
-    if (!watch_has(&h->armed, path, type))
+    if (!watch_find(&h->armed, path, type))
         return;
     watch_remove(&h->armed, path, type);
     if (fake_breaks_once(h->fake, FAKE_EVENT_NEVER, 4))
@@ -664,8 +664,7 @@ static void reply_changes(const struct fake *fake, const struct fake_node *node,
 {
     reply->pzxid = node->old_changes > 0 ? node->old_pzxid : node->czxid;
     reply->cversion = node->old_changes;
-    for (size_t i = 0; i < fake->change_count; i++) {
-        const struct fake_change *change = &fake->changes[i];
+    each_change(fake, change) {
         if (change->what != FAKE_CHILDREN || change->zxid <= node->czxid || change->zxid > view ||
             strcmp(change->path, node->path) != 0)
             continue;
@@ -816,6 +815,10 @@ static void serve_create(struct fake_handle *h, const struct zkl_request *r,
                          struct zkl_reply *reply)
 {
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    if (r->check_count > 0) {
+        serve_create_under(h, r, reply);
+        return;
+    }
     reply->answer = sequential_path(h->fake, r->path, 0, path, sizeof path);
     if (reply->answer != ZKL_ANSWER_OK)
         return;
@@ -824,13 +827,19 @@ static void serve_create(struct fake_handle *h, const struct zkl_request *r,
     reply->czxid = r->plain ? 0 : czxid;
 }
 
+/* Does the part of a transaction make a node? Else it deletes one. */
+static bool makes(const struct zkl_request *r, size_t n)
+{
+    return r->kind == ZKL_REQ_CREATE_ALL && r->texts[n];
+}
+
 /* How many of those before it in its transaction have the parent of the ith path. */
 static uint32_t siblings_ahead(const struct zkl_request *r, size_t i)
 {
     size_t length = (size_t)(strrchr(r->checks[i], '/') - r->checks[i]);
     uint32_t n = 0;
     for (size_t j = 0; j < i; j++)
-        n += r->texts[j] && strncmp(r->checks[j], r->checks[i], length + 1) == 0 &&
+        n += makes(r, j) && strncmp(r->checks[j], r->checks[i], length + 1) == 0 &&
              !strchr(r->checks[j] + length + 1, '/');
     return n;
 }
@@ -846,7 +855,7 @@ static enum zkl_answer deletable(const struct fake *fake, const struct fake_node
 static enum zkl_answer try_part(struct fake_handle *h, const struct zkl_request *r, size_t n,
                                 char *out, size_t size)
 {
-    if (r->texts[n])
+    if (makes(r, n))
         return sequential_path(h->fake, r->checks[n], siblings_ahead(r, n), out, size);
     struct fake_node *node = fake_find(h->fake, r->checks[n]);
     enum zkl_answer answer = deletable(h->fake, node);
@@ -858,7 +867,7 @@ static enum zkl_answer try_part(struct fake_handle *h, const struct zkl_request 
 
 static void do_part(struct fake_handle *h, const struct zkl_request *r, size_t n, char *path)
 {
-    if (r->texts[n]) {
+    if (makes(r, n)) {
         create_now(h->fake, path, h->session, r->texts[n]);
         memmove(path, strrchr(path, '/') + 1, strlen(strrchr(path, '/')));
     } else {
@@ -867,14 +876,14 @@ static void do_part(struct fake_handle *h, const struct zkl_request *r, size_t n
     }
 }
 
-static void serve_create_all(struct fake_handle *h, const struct zkl_request *r,
-                             struct zkl_reply *reply)
+static void serve_transaction(struct fake_handle *h, const struct zkl_request *r,
+                              struct zkl_reply *reply)
 {
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
     char **paths = calloc(r->check_count, sizeof *paths);
     struct fake_node **doomed = calloc(r->check_count, sizeof *doomed);
     for (size_t n = 0; n < r->check_count && reply->answer == ZKL_ANSWER_OK; n++) {
-        doomed[n] = r->texts[n] ? NULL : fake_find(h->fake, r->checks[n]);
+        doomed[n] = makes(r, n) ? NULL : fake_find(h->fake, r->checks[n]);
         reply->answer = try_part(h, r, n, path, sizeof path);
         reply->failed_check = n;
         paths[n] = reply->answer == ZKL_ANSWER_OK ? strdup(path) : NULL;
@@ -894,30 +903,8 @@ static void serve_create_all(struct fake_handle *h, const struct zkl_request *r,
     reply->child_count = r->check_count;
     if (reply->answer == ZKL_ANSWER_OK)
         reply->failed_check = 0;
-    else
+    if (reply->answer != ZKL_ANSWER_OK || r->kind == ZKL_REQ_DELETE_ALL)
         forget_children(reply);
-}
-
-static void serve_delete_all(struct fake_handle *h, const struct zkl_request *r,
-                             struct zkl_reply *reply)
-{
-    struct fake_node *nodes[ZKL_TRANSACTION_MAX];
-    size_t n = 0;
-    /* Each part sees what those before it did. */
-    for (; n < r->check_count; n++) {
-        nodes[n] = fake_find(h->fake, r->checks[n]);
-        reply->answer = deletable(h->fake, nodes[n]);
-        if (reply->answer != ZKL_ANSWER_OK)
-            break;
-        nodes[n]->dzxid = h->fake->zxid;
-    }
-    if (reply->answer != ZKL_ANSWER_OK)
-        reply->failed_check = n;
-    for (size_t i = 0; i < n; i++) {
-        nodes[i]->dzxid = 0;
-        if (reply->answer == ZKL_ANSWER_OK || fake_breaks(h->fake, FAKE_HALF_A_TRANSACTION))
-            delete_now(h->fake, nodes[i]);
-    }
 }
 
 static void serve_make(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
@@ -969,28 +956,56 @@ static void serve_renew(struct fake_handle *h, const struct zkl_request *r, stru
     free(text);
 }
 
-static void serve_write(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+static void serve_unwatch(struct fake_handle *h, const struct zkl_request *r,
+                          struct zkl_reply *reply)
 {
-    h->fake->zxid++; /* failures are transactions too */
-    if (r->kind == ZKL_REQ_CREATE && r->check_count > 0)
-        serve_create_under(h, r, reply);
-    else if (r->kind == ZKL_REQ_CREATE)
-        serve_create(h, r, reply);
-    else if (r->kind == ZKL_REQ_CREATE_ALL)
-        serve_create_all(h, r, reply);
-    else if (r->kind == ZKL_REQ_DELETE_ALL)
-        serve_delete_all(h, r, reply);
-    else if (r->kind == ZKL_REQ_MAKE)
-        serve_make(h, r, reply);
-    else if (r->kind == ZKL_REQ_DELETE)
-        serve_delete(h, r, reply);
-    else if (r->kind == ZKL_REQ_RENEW)
-        serve_renew(h, r, reply);
-    else if (r->kind == ZKL_REQ_SET)
-        serve_set(h, r, reply);
-    else
-        serve_checks(h, r, reply);
-    if (r->kind != ZKL_REQ_CHECK_ALL || !fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ))
+    if (!watch_find(&h->armed, r->path, unwatched(r)))
+        reply->answer = ZKL_ANSWER_NOWATCHER;
+    watch_remove(&h->armed, r->path, unwatched(r));
+}
+
+static void serve_sync(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    (void)r, (void)reply;
+    fake_catch_up(h, h->fake->zxid);
+}
+
+/* No lock asks the others. */
+static const struct {
+    void (*serve)(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply);
+    enum { FOR_ALL, WRITE, READ } what;
+} kinds[ZKL_REQUEST_KINDS] = {
+    [ZKL_REQ_CREATE] = {serve_create, WRITE},
+    [ZKL_REQ_MAKE] = {serve_make, WRITE},
+    [ZKL_REQ_DELETE] = {serve_delete, WRITE},
+    [ZKL_REQ_CREATE_ALL] = {serve_transaction, WRITE},
+    [ZKL_REQ_DELETE_ALL] = {serve_transaction, WRITE},
+    [ZKL_REQ_RENEW] = {serve_renew, WRITE},
+    [ZKL_REQ_SET] = {serve_set, WRITE},
+    [ZKL_REQ_CHECK_ALL] = {serve_checks, WRITE},
+    [ZKL_REQ_SYNC] = {serve_sync, FOR_ALL},
+    [ZKL_REQ_UNWATCH] = {serve_unwatch, READ},
+    [ZKL_REQ_LIST] = {serve_read, READ},
+    [ZKL_REQ_LIST_LOCK_PATH] = {serve_read, READ},
+    [ZKL_REQ_STAT] = {serve_read, READ},
+    [ZKL_REQ_GET] = {serve_read, READ},
+    [ZKL_REQ_WATCH] = {serve_read, READ},
+    [ZKL_REQ_KEEPALIVE] = {serve_read, READ},
+};
+
+bool fake_is_read(enum zkl_request_kind kind)
+{
+    return kinds[kind].what == READ;
+}
+
+static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    bool writes = kinds[r->kind].what == WRITE;
+    h->fake->zxid += writes; /* failures are transactions too */
+    reply->answer = ZKL_ANSWER_OK;
+    kinds[r->kind].serve(h, r, reply);
+    bool shows = r->kind != ZKL_REQ_CHECK_ALL || !fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ);
+    if (writes && shows)
         fake_catch_up(h, h->fake->zxid);
 }
 
@@ -1001,77 +1016,21 @@ static void serve_late(struct fake_handle *h)
     struct fake_message *message;
     h->late_ms = INT64_MAX;
     while ((message = queue_take(&h->late))) {
-        struct zkl_reply reply = {.answer = ZKL_ANSWER_OK};
         if (fake_alive(h->fake, h->session) && !h->isolated) {
             h->fake->tally[FAKE_LATE_WRITE]++;
-            serve_write(h, &message->request, &reply);
+            serve_one(h, &message->request, &message->reply);
         }
-        forget_children(&reply);
-        free((char *)reply.name);
         fake_message_free(message);
-    }
-}
-
-static void serve_unwatch(struct fake_handle *h, const struct zkl_request *r,
-                          struct zkl_reply *reply)
-{
-    if (!watch_has(&h->armed, r->path, unwatched(r)))
-        reply->answer = ZKL_ANSWER_NOWATCHER;
-    watch_remove(&h->armed, r->path, unwatched(r));
-}
-
-static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
-{
-    struct fake *fake = h->fake;
-    reply->answer = ZKL_ANSWER_OK;
-    switch (r->kind) {
-    case ZKL_REQ_CREATE:
-    case ZKL_REQ_MAKE:
-    case ZKL_REQ_DELETE:
-    case ZKL_REQ_CREATE_ALL:
-    case ZKL_REQ_DELETE_ALL:
-    case ZKL_REQ_RENEW:
-    case ZKL_REQ_SET:
-    case ZKL_REQ_CHECK_ALL:
-        serve_write(h, r, reply);
-        break;
-    case ZKL_REQ_ACL: /* no lock asks these */
-    case ZKL_REQ_PARTS:
-        abort();
-    case ZKL_REQ_SYNC:
-        fake_catch_up(h, fake->zxid);
-        break;
-    case ZKL_REQ_UNWATCH:
-        serve_unwatch(h, r, reply);
-        break;
-    case ZKL_REQ_LIST:
-    case ZKL_REQ_LIST_LOCK_PATH:
-    case ZKL_REQ_STAT:
-    case ZKL_REQ_GET:
-    case ZKL_REQ_WATCH:
-    case ZKL_REQ_KEEPALIVE:
-    case ZKL_REQUEST_KINDS:
-        serve_read(h, r, reply);
-        break;
     }
 }
 
 static void release_held(struct fake *fake)
 {
-    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
-        struct fake_handle *h = fake->handles[i];
-        if (!h || !h->stalled)
-            continue;
+    each_fake_handle(fake, h) {
+        if (h->stalled)
+            queue_move(&h->in, &h->held);
         h->stalled = false;
-        queue_move(&h->in, &h->held);
     }
-}
-
-static bool is_read(enum zkl_request_kind kind)
-{
-    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH || kind == ZKL_REQ_STAT ||
-           kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
-           kind == ZKL_REQ_KEEPALIVE;
 }
 
 /* Without the others a server answers reads, whether the session lives or not. A request for the
@@ -1079,7 +1038,7 @@ static bool is_read(enum zkl_request_kind kind)
 static bool is_served_alone(struct fake_handle *h)
 {
     enum zkl_request_kind kind = h->out.first->request.kind;
-    bool read = is_read(kind), sync = kind == ZKL_REQ_SYNC && h->deposed;
+    bool read = fake_is_read(kind), sync = kind == ZKL_REQ_SYNC && h->deposed;
     h->fake->tally[FAKE_STALE_READ] += read;
     h->fake->tally[FAKE_STALE_SYNC] += sync;
     bool proof = kind == ZKL_REQ_CHECK_ALL && fake_breaks(h->fake, FAKE_PROVED_ALONE);
@@ -1093,7 +1052,7 @@ static bool is_served(struct fake_handle *h)
     enum zkl_request_kind kind = h->out.first->request.kind;
     if (h->isolated)
         return is_served_alone(h);
-    if (!is_read(kind))
+    if (!fake_is_read(kind))
         touches_flush(h);
     if (fake_alive(h->fake, h->session))
         return true;
@@ -1101,7 +1060,7 @@ static bool is_served(struct fake_handle *h)
         return true;
     bool local = h->fake->rules.local_sessions && (kind == ZKL_REQ_SET || kind == ZKL_REQ_MAKE);
     h->fake->tally[FAKE_UNKNOWN_WRITES] += local;
-    return local || (!is_read(kind) && fake_breaks(h->fake, FAKE_UNCHECKED));
+    return local || (!fake_is_read(kind) && fake_breaks(h->fake, FAKE_UNCHECKED));
 }
 
 /* With eager checks of ACLs a server answers errors that the leader does not hear of: here that of a
@@ -1258,7 +1217,7 @@ static void receive(struct fake_handle *h, struct fake_message *message)
         h->seen = message->zxid; /* an event does not say when */
     if (message->type == FAKE_REPLY && message->request.path)
         note_watch(h, message);
-    while (message->type == FAKE_FIRED && watch_has(&h->known, message->path, message->watch)) {
+    while (message->type == FAKE_FIRED && watch_find(&h->known, message->path, message->watch)) {
         assert(message->id_count < sizeof message->ids / sizeof *message->ids);
         message->ids[message->id_count++] = watch_remove(&h->known, message->path, message->watch);
     }
@@ -1277,18 +1236,11 @@ static bool is_forged(const struct fake_handle *h, const struct fake_message *me
            (kind == ZKL_REQ_CHECK_ALL || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_DELETE_ALL);
 }
 
-static void append(struct fake_queue *queue, struct fake_message *message)
-{
-    *queue->end = message;
-    queue->end = &message->next;
-    queue->count++;
-}
-
 /* The client considers it lost, but the server that the link led to has read it. */
 static bool comes_late(struct fake_handle *h, struct fake_message *message)
 {
     enum zkl_request_kind kind = message->request.kind;
-    bool waits = kind == ZKL_REQ_CHECK_ALL || kind == ZKL_REQ_SYNC || is_read(kind);
+    bool waits = kind == ZKL_REQ_CHECK_ALL || kind == ZKL_REQ_SYNC || fake_is_read(kind);
     if (!h->fake->reads_ahead || h->isolated || message->type != FAKE_REQUEST || waits ||
         !h->session || !fake_chance(h->fake->prng, 2))
         return false;
@@ -1304,7 +1256,7 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
         h->fake->tally[FAKE_ANSWER_LOST] += message->type == FAKE_REPLY;
         h->fake->tally[FAKE_EVENT_LOST] += message->type == FAKE_FIRED;
         h->fake->tally[FAKE_NEVER_WRITTEN] +=
-            message->type == FAKE_REQUEST && h->isolated && !is_read(message->request.kind);
+            message->type == FAKE_REQUEST && h->isolated && !fake_is_read(message->request.kind);
         if (message->type == FAKE_REQUEST || message->type == FAKE_REPLY) {
             struct fake_message *reply = queue_add(&h->in, FAKE_REPLY);
             reply->reply.id =
@@ -1399,8 +1351,7 @@ void fake_rejoin(struct fake_handle *h)
 /* Has it happened to path since the client heard of the server last? */
 static bool is_notification(const struct fake_handle *h, const char *path, int what)
 {
-    for (size_t i = 0; i < h->fake->change_count; i++) {
-        const struct fake_change *c = &h->fake->changes[i];
+    each_change(h->fake, c) {
         if ((int)c->what == what && c->zxid > h->seen && c->zxid <= h->view &&
             strcmp(c->path, path) == 0)
             return true;

@@ -16,31 +16,32 @@
 #define FAKE_TIMEOUT_MS 1000
 
 /* What an ensemble does to its clients, for the tally. */
-enum fake_fault {
-    FAKE_REQUEST_LOST,
-    FAKE_ANSWER_LOST, /* the request was carried out */
-    FAKE_EVENT_LOST,  /* an event of a watch: the next link catches up */
-    FAKE_CUT,
-    FAKE_LAG, /* a client came to a server that is behind the others */
-    FAKE_EXPIRY,
-    FAKE_STALE_READ,    /* answered by a server without quorum */
-    FAKE_STALE_SYNC,    /* by a deposed leader */
-    FAKE_NEVER_WRITTEN, /* a write that a server without quorum sits on */
-    FAKE_COUNTER_STUCK,
-    FAKE_COUNTER_BELOW, /* the smallest number of all */
-    FAKE_TOUCH_LOST,    /* with the server that had noted it */
-    FAKE_TOUCH_LATE,    /* for one that was taken off the queue */
-    FAKE_RAISED,        /* timeout, by a reconnect */
-    FAKE_LOWERED,
-    FAKE_WRONG_ANSWER,   /* an earlier attempt's declares a link connected */
-    FAKE_OWN_ERROR,      /* a server's, that the leader does not hear of */
-    FAKE_UNKNOWN_WRITES, /* of a session that has ended */
-    FAKE_WOULD_NOT,      /* a server that is too busy, or has no quota left, or the like */
-    FAKE_HUNG_UP,        /* on a request that it does not know */
-    FAKE_NOT_RESUMED,    /* a session that lives on */
-    FAKE_LATE_WRITE,     /* a write over a link that had broken, behind what the next one showed */
-    FAKE_FAULTS
-};
+#define FAKE_FAULT_LIST(X)                                                                         \
+    X(FAKE_REQUEST_LOST, "request lost")                                                           \
+    X(FAKE_ANSWER_LOST, "answer lost") /* the request was carried out */                           \
+    X(FAKE_EVENT_LOST, "watch event caught up")                                                    \
+    X(FAKE_CUT, "link cut")                                                                        \
+    X(FAKE_LAG, "connected to a lagging server")                                                   \
+    X(FAKE_EXPIRY, "session expired")                                                              \
+    X(FAKE_STALE_READ, "read answered without quorum")                                             \
+    X(FAKE_STALE_SYNC, "sync answered by a deposed leader")                                        \
+    X(FAKE_NEVER_WRITTEN, "write kept by a server without quorum")                                 \
+    X(FAKE_COUNTER_STUCK, "sequence counter stuck")                                                \
+    X(FAKE_COUNTER_BELOW, "negative sequence number")                                              \
+    X(FAKE_TOUCH_LOST, "touch lost with its server")                                               \
+    X(FAKE_TOUCH_LATE, "touch of a session off the queue")                                         \
+    X(FAKE_RAISED, "timeout raised by a reconnect")                                                \
+    X(FAKE_LOWERED, "timeout lowered by a reconnect")                                              \
+    X(FAKE_WRONG_ANSWER, "connected by an earlier attempt's answer")                               \
+    X(FAKE_OWN_ERROR, "error by a server of its own")       /* the leader does not hear of it */   \
+    X(FAKE_UNKNOWN_WRITES, "write of an unknown session")   /* it has ended */                     \
+    X(FAKE_WOULD_NOT, "request that a server would not do") /* too busy, over quota, or such */    \
+    X(FAKE_HUNG_UP, "request that a server hung up on")                                            \
+    X(FAKE_NOT_RESUMED, "session that no server resumes") /* and that lives on */                  \
+    X(FAKE_LATE_WRITE,                                                                             \
+      "write of an old link carried out over the new one") /* behind what it showed */
+
+enum fake_fault { FAKE_FAULT_LIST(FAKE_ENUM) FAKE_FAULTS };
 
 /* Repeatable random numbers. */
 struct fake_prng {
@@ -152,6 +153,18 @@ struct fake_handle {
     bool outdated;   /* what begins this link touched the session some time ago */
 };
 
+/* For each of a list; it may be const, and must not grow meanwhile. */
+#define each_of(list, count, item)                                                                 \
+    for (__typeof__((list) + 0) item = (list); item < (list) + (count); item++)
+#define each_node(fake, node) each_of((fake)->nodes, (fake)->node_count, node)
+#define each_change(fake, change) each_of((fake)->changes, (fake)->change_count, change)
+
+#define FAKE_HANDLES 16
+/* For each handle that is open. */
+#define each_fake_handle(fake, h)                                                                  \
+    for (size_t at_ = 0; at_ < FAKE_HANDLES; at_++)                                                \
+        for (struct fake_handle *h = (fake)->handles[at_]; h; h = NULL)
+
 struct fake {
     struct fake_prng *prng;
     int64_t now_ms;
@@ -170,7 +183,7 @@ struct fake {
     size_t change_count, change_room;
     struct fake_session *sessions;
     size_t session_count, session_room;
-    struct fake_handle *handles[16];
+    struct fake_handle *handles[FAKE_HANDLES];
     size_t tally[FAKE_FAULTS];
     struct fake_rules rules;
     size_t close_bytes_max; /* of the paths in the transaction that ends a session: */
@@ -212,6 +225,7 @@ void fake_close(struct fake_handle *h);
 void fake_kill(struct fake_handle *h);
 /* The result for zkl_port.send. */
 enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *request);
+bool fake_is_read(enum zkl_request_kind kind);
 /* The server takes the oldest request of this handle; false: there is none, or it can't. */
 bool fake_serve(struct fake_handle *h);
 /* The server of this handle applies some of what it does not know yet. */

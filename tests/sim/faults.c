@@ -54,8 +54,7 @@ static void elect(struct world *w)
     happened(w, SIM_ELECTION);
     say("[%6lld] a leader is elected", (long long)w->fake.now_ms);
     w->elected = true;
-    for (int i = 0; i < CLIENTS; i++) {
-        struct client *p = &w->clients[i];
+    each_client(w, p) {
         if (p->current && !p->current->isolated)
             cut(p);
         if (p->probe)
@@ -184,8 +183,7 @@ static void disturb(struct client *p)
 /* The state of some reader under a write lock, where what may happen takes long to come by itself. */
 static enum zkl_contender_state state_under(const struct client *p)
 {
-    for (int i = 0; i < PLACES_EACH; i++) {
-        const struct place *place = &p->places[i];
+    each_of(p->places, PLACES_EACH, place) {
         enum zkl_contender_state state = place->contender.machine.state;
         if (place->in_core && place->writer_guid[0] &&
             (state == ZKL_CONTENDER_RECOVERING || state == ZKL_CONTENDER_CONFIRMING))
@@ -347,8 +345,7 @@ static void deny_node(struct world *w, struct fake_node *node)
 
 static void delete_children(struct world *w, const struct fake_node *root)
 {
-    for (size_t i = 0; i < w->fake.node_count; i++) {
-        struct fake_node *node = &w->fake.nodes[i];
+    each_node(&w->fake, node) {
         if (node->dzxid == 0 && fake_child_of(node, root->path))
             fake_delete(&w->fake, node);
     }

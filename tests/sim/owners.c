@@ -67,8 +67,7 @@ static int number_of(const struct owner *o)
  * too. */
 static struct owner *some_writer(const struct client *c)
 {
-    for (int i = 0; i < LOCKERS; i++) {
-        struct owner *o = &c->owners[i];
+    each_of(c->owners, LOCKERS, o) {
         if (owner_has_it(o) && o->place->in_core &&
             o->place->contender.machine.lock_request.naming.role == ZKL_ROLE_WRITE)
             return o;
@@ -78,8 +77,7 @@ static struct owner *some_writer(const struct client *c)
 
 static bool is_busy(const struct owner *writer)
 {
-    for (int i = 0; i < LOCKERS; i++) {
-        const struct owner *o = &writer->client->owners[i];
+    each_of(writer->client->owners, LOCKERS, o) {
         if (o->writer == writer && owner_may_stop(o))
             return true;
     }
@@ -361,8 +359,7 @@ void owners_step(struct client *c)
     struct world *w = c->world;
     bool all = !w->grouped || w->healing || chance(w, 12); /* else they would come between */
     owners_run(c);
-    for (int i = 0; i < OWNERS_EACH; i++) {
-        struct owner *o = &c->owners[i];
+    each_of(c->owners, OWNERS_EACH, o) {
         if (all || (o->kind != PART_MULTI && o->kind != PART_PERMITS))
             run(o);
     }

@@ -47,8 +47,7 @@ void permits_note_limit(struct world *w)
 
 void permits_note_list(struct client *p, int64_t zxid)
 {
-    for (int i = 0; i < OWNERS_EACH; i++) {
-        struct owner *o = &p->owners[i];
+    each_of(p->owners, OWNERS_EACH, o) {
         bool undecided = false;
         for (int j = 0; o->kind == PART_PERMITS && o->phase == WAITING && j < o->count; j++) {
             enum zkl_contender_state state = o->place[j].contender.machine.state;

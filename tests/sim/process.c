@@ -91,7 +91,7 @@ void client_draws(struct client *p, unsigned char bytes[16])
 void contender_moved(struct client *p, const struct zkl_contender_machine *m,
                      enum zkl_contender_state from, bool numbered, bool member)
 {
-    p->world->tally->contender[from][m->state]++;
+    p->world->tally->moves[ZKL_TRACE_CONTENDER][from][m->state]++;
     if (m->state == ZKL_CONTENDER_WAITING && m->pred_is_by_number)
         happened(p->world, SIM_BEHIND_OWN);
     if (numbered)

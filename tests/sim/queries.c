@@ -57,8 +57,7 @@ static void ask(struct question *q)
 void queries_run(struct client *p)
 {
     struct world *w = p->world;
-    for (int i = 0; i < QUESTIONS; i++) {
-        struct question *q = &p->questions[i];
+    each_of(p->questions, QUESTIONS, q) {
         if (q->out && q->until_ms <= w->fake.now_ms) {
             say("[%6lld] %d withdraws %s", (long long)w->fake.now_ms, name_of(p), q->path);
             zkl_core_withdraw(core_of(p), now_of(p), &q->query);

@@ -5,47 +5,7 @@
 
 #define NEVER INT64_MAX
 
-const char *const fake_switch_names[FAKE_SWITCHES] = {
-    [FAKE_SHUFFLED_NUMBERS] = "numbers-shuffled",
-    [FAKE_REUSED_NUMBERS] = "numbers-reused",
-    [FAKE_ZXID_RESTARTS] = "zxid-restarts",
-    [FAKE_HALF_A_TRANSACTION] = "half-a-transaction",
-    [FAKE_WRITE_LOST] = "write-lost",
-    [FAKE_TAKES_CHILDREN] = "container-takes-children",
-    [FAKE_ONE_BY_ONE] = "nodes-go-one-by-one",
-    [FAKE_CREATE_AFTER_END] = "create-after-end",
-    [FAKE_BARRIER_IS_A_READ] = "barrier-is-a-read",
-    [FAKE_CLOSED_BY_HAND] = "closed-by-hand",
-    [FAKE_LIST_OVERTAKES] = "list-overtakes",
-    [FAKE_BACK_IN_TIME] = "back-in-time",
-    [FAKE_EVENT_LATE] = "event-late",
-    [FAKE_EVENTS_SHUFFLED] = "events-shuffled",
-    [FAKE_EVENT_NEVER] = "event-lost",
-    [FAKE_LATE_ROUND] = "late-round",
-    [FAKE_TOUCH_DROPPED] = "touch-lost",
-    [FAKE_UNTOUCHED_ANSWER] = "answer-without-touch",
-    [FAKE_LATE_BATCH] = "late-batch",
-    [FAKE_LOWERED_TIMEOUT] = "lowered-timeout",
-    [FAKE_UNCHECKED] = "local-sessions",
-    [FAKE_TWO_ROUNDS] = "two-rounds",
-    [FAKE_CLOCKS_APART] = "clocks-apart",
-    [FAKE_BOOTTIME_STOPS] = "boottime-stops",
-    [FAKE_NOT_RENEWED] = "election-renews-nothing",
-    [FAKE_UNTOUCHED_LINK] = "answer-to-another",
-    [FAKE_OVERTAKEN] = "proof-overtakes",
-    [FAKE_TOUCH_NEVER] = "touch-never",
-    [FAKE_MINORITY_WRITES] = "minority-writes",
-    [FAKE_EXPIRES_EARLY] = "expires-early",
-    [FAKE_STORED_LESS] = "stored-timeout",
-    [FAKE_PROVED_ALONE] = "proof-without-leader",
-    [FAKE_LOST_LATE] = "loss-after-socket",
-    [FAKE_FORGED] = "forged-answer",
-    [FAKE_LINK_STAYS] = "link-outlives-role",
-    [FAKE_SILENT_LINK] = "silent-link",
-    [FAKE_NEW_SESSION] = "new-session-in-silence",
-    [FAKE_SHORT_CLOSE] = "short-close",
-    [FAKE_OLDER_DATA] = "data-older-than-version",
-};
+const char *const fake_switch_names[FAKE_SWITCHES] = {FAKE_SWITCH_LIST(FAKE_NAME)};
 
 bool fake_breaks(const struct fake *fake, enum fake_switch which)
 {

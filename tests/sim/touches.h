@@ -12,51 +12,54 @@ struct fake;
 struct fake_handle;
 struct fake_session;
 
+/* A list of X(NAME, "name") as an enum, and as an array of its names. */
+#define FAKE_ENUM(value, name) value,
+#define FAKE_NAME(value, name) [value] = name,
+
 /* What exclusion, order, tokens and the window rest on is turned off by these, and then some schedule must
  * go wrong: the beliefs are those of docs/evidence/beliefs.md. */
-enum fake_switch {
-    FAKE_SHUFFLED_NUMBERS,   /* B1 */
-    FAKE_REUSED_NUMBERS,     /* B2 */
-    FAKE_ZXID_RESTARTS,      /* B4: with each leader */
-    FAKE_HALF_A_TRANSACTION, /* B5: what comes before the part that fails is done */
-    FAKE_WRITE_LOST,         /* B7: by an election */
-    FAKE_TAKES_CHILDREN,     /* B9: the removal of a container */
-    FAKE_ONE_BY_ONE,         /* B10: a node is removed with the link, the others with the session */
-    FAKE_CREATE_AFTER_END,   /* B11 */
-    FAKE_BARRIER_IS_A_READ,  /* B14 */
-    FAKE_CLOSED_BY_HAND,     /* B15 */
-    FAKE_LIST_OVERTAKES,     /* B16, B70: the create before it */
-    FAKE_BACK_IN_TIME,       /* B18 */
-    FAKE_EVENT_LATE,         /* B19: behind an answer that shows the change */
-    FAKE_EVENTS_SHUFFLED,    /* B20 */
-    FAKE_EVENT_NEVER,        /* B22 */
-    FAKE_LATE_ROUND,         /* B35, B37: one comes later than P + D */
-    FAKE_TOUCH_DROPPED,      /* B38: on its way into the table */
-    FAKE_UNTOUCHED_ANSWER,   /* B39 */
-    FAKE_LATE_BATCH,         /* B52: a bucket is worked off for longer than D */
-    FAKE_LOWERED_TIMEOUT,    /* B32, B40, B41: under an open window */
-    FAKE_UNCHECKED,          /* B51: for one's own ephemeral nodes too */
-    FAKE_TWO_ROUNDS,         /* B55: each as long as one is declared to be */
-    FAKE_CLOCKS_APART,       /* by more than R in T */
-    FAKE_BOOTTIME_STOPS,     /* while a machine sleeps */
-    FAKE_NOT_RENEWED,        /* B43 */
-    FAKE_UNTOUCHED_LINK,     /* B54, and no attempt of this time has touched the session */
-    FAKE_OVERTAKEN,          /* B36: what was written before it */
-    FAKE_TOUCH_NEVER,        /* B33: of the leader's own clients */
-    FAKE_MINORITY_WRITES,    /* B8 */
-    FAKE_EXPIRES_EARLY,      /* B31: rounded down */
-    FAKE_STORED_LESS,        /* B42: a leader has less stored than was ever announced */
-    FAKE_PROVED_ALONE,       /* B50: a server answers a heartbeat by itself */
-    /* B61: a loss is reported for requests that were sent after the next socket was opened */
-    FAKE_LOST_LATE,
-    FAKE_FORGED,      /* B64, B67: what is lost is answered with OK */
-    FAKE_LINK_STAYS,  /* B44: with a server that follows another leader */
-    FAKE_SILENT_LINK, /* B62: a link that follows another one, without a report */
-    FAKE_NEW_SESSION, /* B73: in silence */
-    FAKE_SHORT_CLOSE, /* B92: servers read less again than they write */
-    FAKE_OLDER_DATA,  /* B118: than its version */
-    FAKE_SWITCHES
-};
+#define FAKE_SWITCH_LIST(X)                                                                        \
+    X(FAKE_SHUFFLED_NUMBERS, "numbers-shuffled")       /* B1 */                                    \
+    X(FAKE_REUSED_NUMBERS, "numbers-reused")           /* B2 */                                    \
+    X(FAKE_ZXID_RESTARTS, "zxid-restarts")             /* B4: with each leader */                  \
+    X(FAKE_HALF_A_TRANSACTION, "half-a-transaction")   /* B5: the failing part undoes nothing */   \
+    X(FAKE_WRITE_LOST, "write-lost")                   /* B7: by an election */                    \
+    X(FAKE_TAKES_CHILDREN, "container-takes-children") /* B9: the removal of a container */        \
+    X(FAKE_ONE_BY_ONE, "nodes-go-one-by-one")          /* B10: one with the link */                \
+    X(FAKE_CREATE_AFTER_END, "create-after-end")       /* B11 */                                   \
+    X(FAKE_BARRIER_IS_A_READ, "barrier-is-a-read")     /* B14 */                                   \
+    X(FAKE_CLOSED_BY_HAND, "closed-by-hand")           /* B15 */                                   \
+    X(FAKE_LIST_OVERTAKES, "list-overtakes")           /* B16, B70: the create before it */        \
+    X(FAKE_BACK_IN_TIME, "back-in-time")               /* B18 */                                   \
+    X(FAKE_EVENT_LATE, "event-late")           /* B19: behind an answer that shows the change */   \
+    X(FAKE_EVENTS_SHUFFLED, "events-shuffled") /* B20 */                                           \
+    X(FAKE_EVENT_NEVER, "event-lost")          /* B22 */                                           \
+    X(FAKE_LATE_ROUND, "late-round")           /* B35, B37: one comes later than P + D */          \
+    X(FAKE_TOUCH_DROPPED, "touch-lost")        /* B38: on its way into the table */                \
+    X(FAKE_UNTOUCHED_ANSWER, "answer-without-touch") /* B39 */                                     \
+    X(FAKE_LATE_BATCH, "late-batch")           /* B52: a bucket is worked off for longer than D */ \
+    X(FAKE_LOWERED_TIMEOUT, "lowered-timeout") /* B32, B40, B41: under an open window */           \
+    X(FAKE_UNCHECKED, "local-sessions")        /* B51: for one's own ephemeral nodes too */        \
+    X(FAKE_TWO_ROUNDS, "two-rounds")           /* B55: each as long as one is declared to be */    \
+    X(FAKE_CLOCKS_APART, "clocks-apart")       /* by more than R in T */                           \
+    X(FAKE_BOOTTIME_STOPS, "boottime-stops")   /* while a machine sleeps */                        \
+    X(FAKE_NOT_RENEWED, "election-renews-nothing") /* B43 */                                       \
+    X(FAKE_UNTOUCHED_LINK, "answer-to-another")    /* B54, when nothing has touched the session */ \
+    X(FAKE_OVERTAKEN, "proof-overtakes")           /* B36: what was written before it */           \
+    X(FAKE_TOUCH_NEVER, "touch-never")             /* B33: of the leader's own clients */          \
+    X(FAKE_MINORITY_WRITES, "minority-writes")     /* B8 */                                        \
+    X(FAKE_EXPIRES_EARLY, "expires-early")         /* B31: rounded down */                         \
+    X(FAKE_STORED_LESS, "stored-timeout")          /* B42: less than was ever announced */         \
+    X(FAKE_PROVED_ALONE, "proof-without-leader") /* B50: a server answers a heartbeat by itself */ \
+    X(FAKE_LOST_LATE, "loss-after-socket") /* B61: for requests behind the next socket's begin */  \
+    X(FAKE_FORGED, "forged-answer")        /* B64, B67: what is lost is answered with OK */        \
+    X(FAKE_LINK_STAYS, "link-outlives-role") /* B44: with a server that follows another leader */  \
+    X(FAKE_SILENT_LINK, "silent-link")       /* B62: a link after another, without a report */     \
+    X(FAKE_NEW_SESSION, "new-session-in-silence") /* B73: in silence */                            \
+    X(FAKE_SHORT_CLOSE, "short-close") /* B92: servers read less again than they write */          \
+    X(FAKE_OLDER_DATA, "data-older-than-version") /* B118: than its version */
+
+enum fake_switch { FAKE_SWITCH_LIST(FAKE_ENUM) FAKE_SWITCHES };
 
 extern const char *const fake_switch_names[FAKE_SWITCHES];
 

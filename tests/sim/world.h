@@ -210,7 +210,8 @@ void check_complain(struct world *w) __attribute__((noreturn));
 #define saying true
 #define handle_opens(c) fake_open(&(c)->world->fake)
 #define handle_goes(c, h) ((void)(c))
-#define machine_moved(c, trace) tally_move((c)->world->tally, trace)
+#define machine_moved(c, trace)                                                                    \
+    ((c)->world->tally->moves[(trace)->kind][(trace)->from][(trace)->to]++)
 #define client_is_gone(c) ((c)->dead || (c)->closed)
 #define timers_are_late(c) (!(c)->world->calm || !proc_is_awake(c))
 #define may_end_alive(c) ((c)->world->elected || (c)->refused || (c)->world->fake.resumes_none)
