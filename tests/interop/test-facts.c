@@ -162,19 +162,13 @@ static void test_who_excludes_whom(void **state)
 static void test_curator_counts_strangers(void **state)
 {
     (void)state;
-    check_says("ok", "k1 new L mutex /stranger names=curator");
-    check_says("ok", "j1 new L mutex /stranger");
-    check_says("ok", "c1 new L mutex /stranger");
+    play("k1 new L mutex /stranger names=curator; j1 new L mutex /stranger; "
+         "c1 new L mutex /stranger");
     check_ok(wire_create(raw, "/stranger/0", "", WIRE_PERSISTENT, NULL, 0));
     check_says("no", "j1 lock L %d", STILL_MS);
-    check_says("ok", "c1 lock L 0");
-    check_says("ok", "c1 unlock L");
-    check_says("ok", "k1 lock L 0");
-    check_says("ok", "k1 unlock L");
+    play("c1 lock L 0; c1 unlock L; k1 lock L 0; k1 unlock L");
     check_ok(wire_delete(raw, "/stranger/0", -1));
-    check_says("ok", "j1 lock L 0");
-    check_says("ok", "j1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("j1 lock L 0; j1 unlock L; c1 drop L");
 }
 
 /* Up to Curator 5.4 the reader that its writer becomes has a number of its own, behind the writers that
@@ -184,13 +178,10 @@ static void test_curators_place_in_a_downgrade(void **state)
     const bool keeps_it = release_of("j1") >= 505;
 
     (void)state;
-    check_says("ok", "j1 new L rwlock /downgrade-j");
-    check_says("ok", "c1 new L rwlock /downgrade-j");
-    check_says("ok", "j1 lock L.write 0");
+    play("j1 new L rwlock /downgrade-j; c1 new L rwlock /downgrade-j; j1 lock L.write 0");
     say("c1 lock L.write 20000");
     check_wait(children("/downgrade-j") == 2, ANSWER_MS);
-    check_says("ok", "j1 lock L.read 0");
-    check_says("ok", "j1 unlock L.write");
+    play("j1 lock L.read 0; j1 unlock L.write");
     if (keeps_it)
         assert_null(answer_within("c1", STILL_MS));
     else
@@ -198,8 +189,7 @@ static void test_curators_place_in_a_downgrade(void **state)
     check_says("ok", "j1 unlock L.read");
     if (keeps_it)
         check_answers("ok", "c1");
-    check_says("ok", "c1 unlock L.write");
-    check_says("ok", "c1 drop L");
+    play("c1 unlock L.write; c1 drop L");
 }
 
 /* Ours keeps its place, in Curator's eyes and Kazoo's too. Modes: F36. */
@@ -208,15 +198,13 @@ static void test_our_downgrade_keeps_its_place(void **state)
     static const char *const waiters[] = {"j1", "k1"};
 
     (void)state;
-    check_says("ok", "k1 new L rwlock /downgrade-c names=curator");
-    check_says("ok", "j1 new L rwlock /downgrade-c");
-    check_says("ok", "c1 new L rwlock /downgrade-c");
+    play("k1 new L rwlock /downgrade-c names=curator; j1 new L rwlock /downgrade-c; "
+         "c1 new L rwlock /downgrade-c");
     for (size_t i = 0; i < 2; i++) {
         check_says("ok", "c1 lock L.write 0");
         say("%s lock L.write 20000", waiters[i]);
         check_wait(children("/downgrade-c") == 2, ANSWER_MS);
-        check_says("ok", "c1 lock L.read 0");
-        check_says("ok", "c1 unlock L.write");
+        play("c1 lock L.read 0; c1 unlock L.write");
         assert_null(answer_within(waiters[i], STILL_MS));
         check_says("ok", "c1 unlock L.read");
         check_answers("ok", waiters[i]);
@@ -230,20 +218,12 @@ static void test_our_downgrade_keeps_its_place(void **state)
 static void test_curator_semaphores_disagree(void **state)
 {
     (void)state;
-    check_says("ok", "j1 new L semaphore /permits permits=3");
-    check_says("ok", "c1 new L semaphore /permits permits=2");
-    check_says("ok", "c1 lock L 0");
-    check_says("ok", "c2 lock L 0");
-    check_says("no", "c3 lock L 0");
+    play("j1 new L semaphore /permits permits=3; c1 new L semaphore /permits permits=2; "
+         "c1 lock L 0; c2 lock L 0; c3 lock L 0 -> no");
     check_says("ok", "j1 lock L 0"); /* a third one */
-    check_says("no", "j2 lock L 0");
-    check_says("ok", "c1 unlock L");
+    play("j2 lock L 0 -> no; c1 unlock L");
     check_says("no", "c3 lock L 0"); /* two are still out */
-    check_says("ok", "j1 unlock L");
-    check_says("ok", "c3 lock L 0");
-    check_says("ok", "c3 unlock L");
-    check_says("ok", "c2 unlock L");
-    check_says("ok", "c1 drop L");
+    play("j1 unlock L; c3 lock L 0; c3 unlock L; c2 unlock L; c1 drop L");
 }
 
 /* A holder of Curator's or Kazoo's does not hear that its node was deleted: it goes on, and gives back
@@ -255,9 +235,7 @@ static void test_peers_miss_a_deleted_node(void **state)
     char node[200];
 
     (void)state;
-    check_says("ok", "k1 new L mutex /deleted names=curator");
-    check_says("ok", "j1 new L mutex /deleted");
-    check_says("ok", "c1 new L mutex /deleted");
+    play("k1 new L mutex /deleted names=curator; j1 new L mutex /deleted; c1 new L mutex /deleted");
     for (size_t i = 0; i < 2; i++) {
         check_says("ok", "%s lock L 0", holders[i]);
         check_ok(wire_children(raw, "/deleted", &names));
@@ -281,9 +259,7 @@ static void test_kazoo_reader_before_later_writers(void **state)
     const bool gets_in = release_of("k1") >= 209;
 
     (void)state;
-    check_says("ok", "k1 new L rwlock /reader-k");
-    check_says("ok", "c1 new L rwlock /reader-k names=kazoo");
-    check_says("ok", "k1 lock L.write 0");
+    play("k1 new L rwlock /reader-k; c1 new L rwlock /reader-k names=kazoo; k1 lock L.write 0");
     say("k2 lock L.read %d", gets_in ? 20000 : 3000);
     check_wait(children("/reader-k") == 2, ANSWER_MS);
     say("c1 lock L.write 20000");
@@ -305,8 +281,7 @@ static void test_kazoo_reader_before_later_writers(void **state)
     check_answers("ok", "c1");
     check_says("ok", "c1 unlock L.read");
     check_answers("ok", "k2");
-    check_says("ok", "k2 unlock L.write");
-    check_says("ok", "c1 drop L");
+    play("k2 unlock L.write; c1 drop L");
 }
 
 /* Kazoo makes the path once for each Lock object. If the path was a container, as ours and
@@ -317,23 +292,16 @@ static void test_kazoo_misses_a_container(void **state)
     struct wire_stat stat;
 
     (void)state;
-    check_says("ok", "k1 new L mutex /container bare=1 pattern=-lock-");
-    check_says("ok", "c1 new L mutex /container");
+    play("k1 new L mutex /container bare=1 pattern=-lock-; c1 new L mutex /container");
     check_says("ok", "c1 lock L 0"); /* the path is a container now */
     check_ok(wire_create(raw, "/container/0", "", WIRE_PERSISTENT, NULL, 0)); /* and stays */
-    check_says("no", "k1 lock L 0");
-    check_says("ok", "c1 unlock L");
-    check_says("ok", "k1 lock L 0");
-    check_says("ok", "k1 unlock L");
+    play("k1 lock L 0 -> no; c1 unlock L; k1 lock L 0; k1 unlock L");
     check_ok(wire_delete(raw, "/container/0", -1));
     check_wait(wire_exists(raw, "/container", &stat) == WIRE_NONODE, ANSWER_MS);
     check_begins(ask("k1 lock L 0"), "error NoNodeError");
     check_says("ok", "k1 drop L");
     check_says("ok", "k1 new L mutex /container pattern=-lock-"); /* that stays */
-    check_says("ok", "k1 lock L 0");
-    check_says("no", "c1 lock L 0");
-    check_says("ok", "k1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("k1 lock L 0; c1 lock L 0 -> no; k1 unlock L; c1 drop L");
 }
 
 /* --- go-zookeeper ----------------------------------------------------------------------------- */
@@ -369,16 +337,14 @@ static void check_go_waits(const char *path, const char *release)
     assert_null(answer_within("g1", STILL_MS));
     check_says("ok", "c1 unlock %s", release);
     check_answers("ok", "g1");
-    check_says("ok", "g1 unlock L");
-    check_says("ok", "g1 drop L");
+    play("g1 unlock L; g1 drop L");
 }
 
 static void test_go_trips_over_strangers(void **state)
 {
     (void)state;
     skip_without_go();
-    check_says("ok", "c1 new L rwlock /trips-rw");
-    check_says("ok", "c1 lock L.read 0");
+    play("c1 new L rwlock /trips-rw; c1 lock L.read 0");
     if (release_of("g1") < 100) {
         check_go_fails("/trips-rw", "");
         check_says("ok", "c1 unlock L.read");
@@ -387,22 +353,19 @@ static void test_go_trips_over_strangers(void **state)
     }
     check_says("ok", "c1 drop L");
 
-    check_says("ok", "c1 new L mutex /trips");
-    check_says("ok", "c1 lock L 0");
+    play("c1 new L mutex /trips; c1 lock L 0");
     check_ok(wire_create(raw, "/trips/config-x", "", WIRE_PERSISTENT, NULL, 0));
     check_says("ok", "c1 unlock L");
     check_go_fails("/trips", "config-x");
     check_says("ok", "c1 lock L 0"); /* which is no matter to ours */
-    check_says("ok", "c1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("c1 unlock L; c1 drop L");
 }
 
 static void test_go_and_kazoos_names(void **state)
 {
     (void)state;
     skip_without_go();
-    check_says("ok", "c1 new L mutex /names-g names=kazoo");
-    check_says("ok", "c1 lock L 0");
+    play("c1 new L mutex /names-g names=kazoo; c1 lock L 0");
     if (release_of("g1") < 100) {
         check_go_fails("/names-g", "");
         check_says("ok", "c1 unlock L");
