@@ -29,6 +29,7 @@ static int release_of(const char *worker)
 /* --- who excludes whom ------------------------------------------------------------------------ */
 
 struct contender {
+    const char *excludes; /* a column for each that comes later, in this order; below */
     char language;
     const char *handle; /* as "new" has it */
     const char *kind;   /* likewise, with options */
@@ -36,64 +37,37 @@ struct contender {
     const char *title;
 };
 
+/* A row for each holder. 'x': who comes later has to wait; '.': it gets in beside the holder. Two exclude each other if
+ * both fields have an 'x'. In short: ours wait for every known name (a named mutex for its own only), Curator and Kazoo
+ * for what they make themselves, Kazoo's plain Lock not even for its readers. */
 static const struct contender contenders[] = {
-    {'c', "A", "mutex", "", "zklock mutex"},
-    {'c', "B", "rwlock", ".read", "zklock reader"},
-    {'c', "B", "rwlock", ".write", "zklock writer"},
-    {'c', "C", "mutex names=kazoo", "", "zklock mutex, Kazoo's names"},
-    {'c', "D", "rwlock names=kazoo", ".read", "zklock reader, Kazoo's names"},
-    {'c', "D", "rwlock names=kazoo", ".write", "zklock writer, Kazoo's names"},
-    {'c', "E", "mutex name=report", "", "zklock mutex named report"},
-    {'j', "A", "mutex", "", "Curator mutex"},
-    {'j', "B", "rwlock", ".read", "Curator reader"},
-    {'j', "B", "rwlock", ".write", "Curator writer"},
-    {'k', "A", "mutex", "", "Kazoo Lock"},
-    {'k', "B", "rwlock", ".read", "Kazoo ReadLock"},
-    {'k', "B", "rwlock", ".write", "Kazoo WriteLock"},
-    {'k', "C", "mutex pattern=-lock-", "", "Kazoo Lock with pattern -lock-"},
-    {'k', "D", "mutex names=curator", "", "Kazoo named -lock-"},
-    {'k', "E", "rwlock names=curator", ".read", "Kazoo named __READ__"},
-    {'k', "E", "rwlock names=curator", ".write", "Kazoo named __WRIT__"},
-    {'k', "F", "mutex pattern=-lock-,__WRIT__,__READ__,__rlock__", "", "Kazoo Lock, all patterns"},
-    {'k', "G", "rwlock pattern=-lock-,__WRIT__", ".read", "Kazoo ReadLock, all patterns"},
-    {'k', "H", "rwlock pattern=-lock-,__WRIT__,__READ__", ".write",
-     "Kazoo WriteLock, all patterns"},
-    {'c', "F", "single", "", "zklock semaphore mutex"},
-    {'j', "C", "single", "", "Curator semaphore mutex"},
+    // clang-format off
+    {"xxxxxx.x.....xx..xxx..", 'c', "A", "mutex", "", "zklock mutex"},
+    {"x.xx.x...x......xx.x..", 'c', "B", "rwlock", ".read", "zklock reader"},
+    {"xxxxxx..xx.....xxxxx..", 'c', "B", "rwlock", ".write", "zklock writer"},
+    {"xxxxxx....xxxx...xxx..", 'c', "C", "mutex names=kazoo", "", "zklock mutex, Kazoo's names"},
+    {"x.xx.x......x....x.x..", 'c', "D", "rwlock names=kazoo", ".read", "zklock reader, Kazoo's names"},
+    {"xxxxxx....xxxx...xxx..", 'c', "D", "rwlock names=kazoo", ".write", "zklock writer, Kazoo's names"},
+    {"......x...............", 'c', "E", "mutex name=report", "", "zklock mutex named report"},
+    {"xxxxxx.x.....xx..xxx..", 'j', "A", "mutex", "", "Curator mutex"},
+    {"x.xx.x...x......xx.x..", 'j', "B", "rwlock", ".read", "Curator reader"},
+    {"xxxxxx..xx.....xxxxx..", 'j', "B", "rwlock", ".write", "Curator writer"},
+    {"xxxxxx....xxxx...xxx..", 'k', "A", "mutex", "", "Kazoo Lock"},
+    {"x.xx.x......x....x.x..", 'k', "B", "rwlock", ".read", "Kazoo ReadLock"},
+    {"xxxxxx....xxxx...xxx..", 'k', "B", "rwlock", ".write", "Kazoo WriteLock"},
+    {"xxxxxx....xxxx...xxx..", 'k', "C", "mutex pattern=-lock-", "", "Kazoo Lock with pattern -lock-"},
+    {"xxxxxx.x.....xx..xxx..", 'k', "D", "mutex names=curator", "", "Kazoo named -lock-"},
+    {"x.xx.x...x......xx.x..", 'k', "E", "rwlock names=curator", ".read", "Kazoo named __READ__"},
+    {"xxxxxx..xx.....xxxxx..", 'k', "E", "rwlock names=curator", ".write", "Kazoo named __WRIT__"},
+    {"xxxxxx....xxxx...xxx..", 'k', "F", "mutex pattern=-lock-,__WRIT__,__READ__,__rlock__", "", "Kazoo Lock, all patterns"},
+    {"x.xx.x......x....x.x..", 'k', "G", "rwlock pattern=-lock-,__WRIT__", ".read", "Kazoo ReadLock, all patterns"},
+    {"xxxxxx....xxxx...xxx..", 'k', "H", "rwlock pattern=-lock-,__WRIT__,__READ__", ".write", "Kazoo WriteLock, all patterns"},
+    {"....................xx", 'c', "F", "single", "", "zklock semaphore mutex"},
+    {"....................xx", 'j', "C", "single", "", "Curator semaphore mutex"},
+    // clang-format on
 };
 
 #define CONTENDERS (sizeof contenders / sizeof contenders[0])
-
-/* A row for each holder, a column for each that comes later, both in the order above. 'x': it has
- * to wait; '.': it gets in beside the holder. Two exclude each other if both fields have an 'x'. In
- * short: ours wait for every known name (a named mutex for its own only), Curator and Kazoo for what
- * they make themselves, Kazoo's plain Lock not even for its readers. */
-static const char *const excludes[CONTENDERS] = {
-    // clang-format off
-    "xxxxxx.x.....xx..xxx..", /* zklock mutex */
-    "x.xx.x...x......xx.x..", /* zklock reader */
-    "xxxxxx..xx.....xxxxx..", /* zklock writer */
-    "xxxxxx....xxxx...xxx..", /* zklock mutex, Kazoo's names */
-    "x.xx.x......x....x.x..", /* zklock reader, Kazoo's names */
-    "xxxxxx....xxxx...xxx..", /* zklock writer, Kazoo's names */
-    "......x...............", /* zklock mutex named report */
-    "xxxxxx.x.....xx..xxx..", /* Curator mutex */
-    "x.xx.x...x......xx.x..", /* Curator reader */
-    "xxxxxx..xx.....xxxxx..", /* Curator writer */
-    "xxxxxx....xxxx...xxx..", /* Kazoo Lock */
-    "x.xx.x......x....x.x..", /* Kazoo ReadLock */
-    "xxxxxx....xxxx...xxx..", /* Kazoo WriteLock */
-    "xxxxxx....xxxx...xxx..", /* Kazoo Lock with pattern -lock- */
-    "xxxxxx.x.....xx..xxx..", /* Kazoo named -lock- */
-    "x.xx.x...x......xx.x..", /* Kazoo named __READ__ */
-    "xxxxxx..xx.....xxxxx..", /* Kazoo named __WRIT__ */
-    "xxxxxx....xxxx...xxx..", /* Kazoo Lock, all patterns */
-    "x.xx.x......x....x.x..", /* Kazoo ReadLock, all patterns */
-    "xxxxxx....xxxx...xxx..", /* Kazoo WriteLock, all patterns */
-    "....................xx", /* zklock semaphore mutex */
-    "....................xx", /* Curator semaphore mutex */
-    // clang-format on
-};
 
 static void try_beside(const struct contender *holder, const struct contender *later, char *cell)
 {
@@ -146,9 +120,9 @@ static void test_who_excludes_whom(void **state)
         for (size_t column = 0; column < CONTENDERS; column++)
             try_beside(&contenders[row], &contenders[column], &seen[row][column]);
         seen[row][CONTENDERS] = '\0';
-        bool same = strcmp(seen[row], excludes[row]) == 0;
+        bool same = strcmp(seen[row], contenders[row].excludes) == 0;
         print_message("%s  %s%s%s\n", seen[row], contenders[row].title,
-                      same ? "" : ", not as expected: ", same ? "" : excludes[row]);
+                      same ? "" : ", not as expected: ", same ? "" : contenders[row].excludes);
         wrong += !same;
     }
     drop_contenders();
