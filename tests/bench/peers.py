@@ -17,7 +17,7 @@ ANSWER_S = 60  # beyond what was asked for
 @dataclasses.dataclass
 class Peer:
     name: str
-    program: str  # zklock, floor, group, local, readers, curator, kazoo or go
+    program: str  # zklock, floor, local, readers, curator, kazoo or go
     variant: str = ''
     warm_cycles: int = 200
 
@@ -33,8 +33,8 @@ ALL = [
     Peer('floor-1rt', 'floor', '1rt'),
     Peer('floor-2w', 'floor', '2w'),
     Peer('floor-named', 'floor', 'named'),
-    Peer('floor-group', 'group'),
-    Peer('floor-group-posted', 'group', 'posted'),
+    Peer('floor-group', 'floor', 'group'),
+    Peer('floor-group-posted', 'floor', 'group-posted'),
     Peer('curator', 'curator', 'shared', 2000),
     Peer('curator-own', 'curator', 'own', 2000),
     Peer('kazoo', 'kazoo'),

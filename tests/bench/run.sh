@@ -42,7 +42,7 @@ main() {
         esac
         zkl_say "building in build-tests/bench ..."
         mkdir -p "$out" && zkl_setup "$out" -Dbuildtype=release &&
-            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-group tests/bench/bench-local \
+            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-local \
                 tests/bench/bench-readers \
                 tests/lib/zk-private &&
             compile_java && compile_go || return 1
