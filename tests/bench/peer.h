@@ -10,7 +10,7 @@
  *   fill COUNT   mode drain: this many waiters more
  *   fill         mode outage: take lock 0, and note from now on each notification of that hold
  *   go SECONDS   the run itself; the answer has the figures of this process
- * Peers in other languages speak the same (Curator.java, kazoo_peer.py). The words of the
+ * Peers in other languages speak the same (those of tests/crowd). The words of the
  * command line are those of struct settings, and the board's layout is in board.py. */
 #ifndef ZKBENCH_PEER_H
 #define ZKBENCH_PEER_H
