@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# acts.sh CONTENTION LINES PICTURE: the demo's acts, on the servers in ZKLOCK_SERVERS. LINES is a file of
+# acts.sh WORKER LINES PICTURE: the demo's acts, on the servers in ZKLOCK_SERVERS. LINES is a file of
 # its own for the final line of each act; it is removed in the end. PICTURE is drawn by the last act.
 set -eu
-contention=$1
+worker=$1
 lines=$2
 picture=$3
 child=
@@ -28,7 +28,7 @@ act() {
     printf '%s: ' "$1" >>"$lines"
     shift 2
     # In the background, so that a signal to this shell is not kept waiting for the end of the act.
-    "$contention" --summary "$lines" "$@" &
+    python3 "$(dirname -- "$0")/contention/contention.py" "$worker" --summary "$lines" "$@" &
     child=$!
     if ! wait "$child"; then
         failures=$((failures + 1))

@@ -5,7 +5,7 @@
 #     ZooKeeper server: without lock, with lock, with crashes, with a pause; then draw one. That takes
 #     a minute on two cores.
 # sh examples/demo.sh OPTION...
-#     Run contention with these options instead (--help lists them), on a private server unless
+#     Run the contention demo with these options instead (--help lists them), on a private server unless
 #     --servers is among them.
 #
 # Nothing but the folder build/ is left behind, with the picture in it whose path is printed.
@@ -16,7 +16,7 @@ zkl_root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 # A folder of its own, as what is built in build/ by hand is optimized, and all of it.
 build=$zkl_root/build/demo
 private=tests/lib/zk-private
-contention=examples/contention
+worker=examples/contention-worker
 # shellcheck source=examples/setup.sh
 . "$zkl_root/examples/setup.sh"
 
@@ -25,7 +25,7 @@ say_how_long() {
     run='as long as the options say'
     [ $# -gt 0 ] || run='about 40 s for five acts'
     build_first='about 15 s to build, then '
-    ! zkl_is_built "$build" "$private" "$contention" || build_first=
+    ! zkl_is_built "$build" "$private" "$worker" || build_first=
     zkl_say "this takes $build_first$run"
 }
 
@@ -44,18 +44,18 @@ for option; do
 done
 zkl_install_packages "$zkl_build_packages" >&$tell
 say_how_long "$@" >&$tell
-zkl_build "$build" '-Doptimization=0 -Ddebug=false -Dcpp=disabled -Dtests=short' "$private" "$contention" >&$tell
+zkl_build "$build" '-Doptimization=0 -Ddebug=false -Dcpp=disabled -Dtests=short' "$private" "$worker" >&$tell
 
 private=$build/$private
-contention=$build/$contention
+worker=$build/$worker
 
 # From here on this shell is replaced, so that a signal meets the program that cleans up.
 if [ $# -eq 0 ]; then
     zkl_say "starting a private ZooKeeper server ..."
-    exec "$private" --quiet -- sh "$zkl_root/examples/acts.sh" "$contention" "$build-lines" \
+    exec "$private" --quiet -- sh "$zkl_root/examples/acts.sh" "$worker" "$build-lines" \
         "$build-timeline.svg"
 elif needs_server "$@"; then
-    exec "$private" --quiet -- "$contention" "$@"
+    exec "$private" --quiet -- python3 "$zkl_root/examples/contention/contention.py" "$worker" "$@"
 else
-    exec "$contention" "$@"
+    exec python3 "$zkl_root/examples/contention/contention.py" "$worker" "$@"
 fi

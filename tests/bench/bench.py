@@ -243,7 +243,7 @@ class Run:
         wanted = {(w.name, peer.name): (w, peer) for w in chosen for peer in self.peers_of(w)}
         for round_ in range(self.o.rounds if wanted else 0):
             processors = Processors()
-            done = subprocess.run(['setpriv', '--pdeathsig', 'KILL', program, '--json', '8', str(self.o.seconds)],
+            done = subprocess.run(['setpriv', '--pdeathsig', 'KILL', program, '8', str(self.o.seconds)],
                                   stdout=subprocess.PIPE, text=True, check=False)
             if done.returncode != 0:
                 self.problems.append(f'bench-readers ended with {done.returncode}')

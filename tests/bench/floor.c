@@ -17,6 +17,7 @@
 
 #define PATH_BYTES 128
 #define DIGITS 10
+#define PARTS 64 /* of a group */
 #define OWNER "buildhost 12345 12345"
 
 /* One place in one queue. */
@@ -28,6 +29,13 @@ struct place {
     bool is_second;          /* only the head was before it in the list it has seen */
 };
 
+/* A create or a delete that is to go out with others. */
+struct wish {
+    struct wish *next;
+    struct waiter *waiter;
+    bool creates;
+};
+
 /* One thread, and the locks it waits for together. */
 struct waiter {
     pthread_mutex_t mu; /* protects done */
@@ -35,6 +43,9 @@ struct waiter {
     bool done;
     int left; /* places that are not granted yet; the completion thread's alone */
     struct place place[MEMBERS];
+    struct wish lock, unlock; /* of a group, as the next two */
+    int next_number;          /* behind that of its own last node there */
+    int64_t token;
 };
 
 static struct {
@@ -42,6 +53,7 @@ static struct {
     bool posted; /* unlock does not wait for the delete's answer */
     bool ahead;  /* who is third or later watches the node two places before */
     bool named;  /* names of the length that Curator's have, and data that tells whose node it is */
+    bool group;  /* creates and deletes of all threads go out together */
 } variant;
 
 static zhandle_t *zh;
@@ -229,10 +241,194 @@ static void unlock_all(struct waiter *w)
         wait_done(w);
 }
 
+/* --- group commit -------------------------------------------------------------------------------
+ *
+ * What the locks of many threads cost at least if their creates and deletes go out in one transaction, one at a time,
+ * with all that came while the one before was under way. The token has its request: a look at the first path, behind the
+ * transaction, whose Stat has the zxid. That a node is the first in its queue its number says, if the one before was this
+ * thread's too, else a list. */
+
+static void group_look(struct waiter *w);
+
+/* What waits, and what is under way. */
+static struct {
+    pthread_mutex_t mu;
+    struct wish *first, **end;
+    bool busy;
+    struct wish *out[PARTS];
+    zoo_op_t ops[PARTS];
+    zoo_op_result_t results[PARTS];
+    int count;
+    struct waiter *creator; /* the first that creates; NULL: none does */
+} line = {.mu = PTHREAD_MUTEX_INITIALIZER};
+
+static void group_watched(zhandle_t *handle, int type, int state, const char *path, void *waiter)
+{
+    (void)handle;
+    (void)state;
+    (void)path;
+    if (type == ZOO_DELETED_EVENT)
+        group_look(waiter);
+}
+
+static void group_watch_set(int rc, const struct Stat *stat, const void *waiter)
+{
+    (void)stat;
+    if (rc == ZNONODE)
+        group_look((struct waiter *)waiter);
+}
+
+static const char *digits(const char *name)
+{
+    return name + strlen(name) - DIGITS;
+}
+
+static void group_listed(int rc, const struct String_vector *names, const void *waiter)
+{
+    struct waiter *w = (struct waiter *)waiter;
+    const char *before = NULL;
+    char path[4 * PATH_BYTES];
+
+    (void)rc;
+    for (int i = 0; i < names->count; i++) {
+        const char *name = names->data[i];
+        if (strcmp(digits(name), digits(w->place[0].path)) < 0 &&
+            (before == NULL || strcmp(digits(name), digits(before)) > 0))
+            before = name;
+    }
+    if (before == NULL) {
+        wake(w);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/%s", w->place[0].dir, before);
+    zoo_awexists(zh, path, group_watched, w, group_watch_set, w);
+}
+
+static void group_look(struct waiter *w)
+{
+    zoo_aget_children(zh, w->place[0].dir, 0, group_listed, w);
+}
+
+/* --- transactions ------------------------------------------------------------------------------ */
+
+static void send_line(void);
+
+static void ended(struct wish *wish, int64_t zxid)
+{
+    struct waiter *w = wish->waiter;
+    if (!wish->creates) {
+        if (!variant.posted)
+            wake(w);
+        return;
+    }
+    int number = atoi(digits(w->place[0].path));
+    bool next = number == w->next_number;
+    w->next_number = number + 1;
+    w->token = zxid;
+    if (next)
+        wake(w);
+    else
+        group_look(w);
+}
+
+/* The next one goes out before anybody is woken. */
+static void all_ended(int64_t zxid)
+{
+    struct wish *out[PARTS];
+    int count = line.count;
+
+    memcpy(out, line.out, sizeof out);
+    pthread_mutex_lock(&line.mu);
+    send_line();
+    pthread_mutex_unlock(&line.mu);
+    for (int i = 0; i < count; i++)
+        ended(out[i], zxid);
+}
+
+static void committed(int rc, const void *nothing)
+{
+    (void)rc;
+    (void)nothing;
+    if (line.creator == NULL)
+        all_ended(0);
+}
+
+static void looked(int rc, const struct Stat *stat, const void *nothing)
+{
+    (void)rc;
+    (void)nothing;
+    all_ended(stat->pzxid);
+}
+
+static void put(struct wish *wish)
+{
+    struct waiter *w = wish->waiter;
+    zoo_op_t *op = &line.ops[line.count];
+
+    line.out[line.count++] = wish;
+    if (!wish->creates) {
+        zoo_delete_op_init(op, w->place[0].path, -1);
+        return;
+    }
+    zoo_create_op_init(op, w->place[0].prefix, "", 0, &ZOO_OPEN_ACL_UNSAFE,
+                       ZOO_EPHEMERAL | ZOO_SEQUENCE, w->place[0].path, sizeof w->place[0].path);
+    if (line.creator == NULL)
+        line.creator = w;
+}
+
+/* With the line's mutex, and nothing under way. */
+static void send_line(void)
+{
+    line.count = 0;
+    line.creator = NULL;
+    line.busy = line.first != NULL;
+    while (line.first != NULL && line.count < PARTS) {
+        put(line.first);
+        line.first = line.first->next;
+    }
+    if (line.first == NULL)
+        line.end = &line.first;
+    if (!line.busy)
+        return;
+    zoo_amulti(zh, line.count, line.ops, line.results, committed, NULL);
+    if (line.creator != NULL)
+        zoo_aexists(zh, line.creator->place[0].dir, 0, looked, NULL);
+}
+
+static void ask(struct wish *wish)
+{
+    pthread_mutex_lock(&line.mu);
+    wish->next = NULL;
+    *line.end = wish;
+    line.end = &wish->next;
+    if (!line.busy)
+        send_line();
+    pthread_mutex_unlock(&line.mu);
+}
+
+static void group_lock(struct waiter *w)
+{
+    w->done = false;
+    ask(&w->lock);
+    wait_done(w);
+}
+
+static void group_unlock(struct waiter *w)
+{
+    w->done = false;
+    ask(&w->unlock);
+    if (!variant.posted)
+        wait_done(w);
+}
+
+/* --- the peer's --------------------------------------------------------------------------------- */
+
 static void floor_lock(enum kind kind, int thread, int lock)
 {
     (void)lock; /* it is the first place's */
-    if (kind == MULTI)
+    if (variant.group)
+        group_lock(&waiters[thread]);
+    else if (kind == MULTI)
         lock_all(&waiters[thread]);
     else
         lock_one(&waiters[thread], &waiters[thread].place[0]);
@@ -241,7 +437,9 @@ static void floor_lock(enum kind kind, int thread, int lock)
 static void floor_unlock(enum kind kind, int thread, int lock)
 {
     (void)lock;
-    if (kind == MULTI)
+    if (variant.group)
+        group_unlock(&waiters[thread]);
+    else if (kind == MULTI)
         unlock_all(&waiters[thread]);
     else
         unlock_one(&waiters[thread], &waiters[thread].place[0]);
@@ -301,6 +499,8 @@ static void make_waiter(struct waiter *w, int thread, int lock)
 {
     pthread_mutex_init(&w->mu, NULL);
     pthread_cond_init(&w->cond, NULL);
+    w->lock = (struct wish){.waiter = w, .creates = true};
+    w->unlock = (struct wish){.waiter = w};
     for (int i = 0; i < MEMBERS; i++) {
         struct place *p = &w->place[i];
         p->waiter = w;
@@ -319,7 +519,12 @@ static void floor_open(const struct settings *given)
     variant.sync = strcmp(given->variant, "sync") == 0;
     variant.ahead = strcmp(given->variant, "2w") == 0;
     variant.named = strcmp(given->variant, "named") == 0;
-    variant.posted = variant.ahead || variant.named || strcmp(given->variant, "1rt") == 0;
+    variant.group = strncmp(given->variant, "group", 5) == 0;
+    variant.posted = variant.ahead || variant.named || strcmp(given->variant, "1rt") == 0 ||
+                     strcmp(given->variant, "group-posted") == 0;
+    line.end = &line.first;
+    if (variant.group && strcmp(given->mode, "cycle") != 0)
+        peer_fail("this floor is for single locks");
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
     zh = connect_to(given->servers);
     wait_connected(1);

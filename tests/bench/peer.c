@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,11 +307,11 @@ static void make_handles(void)
 {
     double before = heap_bytes(), made, held, used;
 
-    peer->make_handles(settings.count);
+    peer->handles(settings.count, HANDLES_MAKE);
     made = heap_bytes();
-    peer->lock_handles(settings.count);
+    peer->handles(settings.count, HANDLES_LOCK);
     held = heap_bytes();
-    peer->unlock_handles(settings.count);
+    peer->handles(settings.count, HANDLES_UNLOCK);
     used = heap_bytes();
     printf("{\"handle_bytes\": %.1f, \"held_bytes\": %.1f, \"used_handle_bytes\": %.1f}\n",
            (made - before) / settings.count, (held - before) / settings.count,
@@ -369,7 +370,7 @@ static void fill(int count)
 {
     if (has_mode("drain"))
         fill_queue(count);
-    else if (has_mode("handles") && peer->make_handles != NULL)
+    else if (has_mode("handles") && peer->handles != NULL)
         make_handles();
     else if (has_mode("clients") && peer->make_clients != NULL)
         make_clients();
@@ -418,60 +419,35 @@ static void obey(char *line)
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-static const char **text_setting(const char *name)
-{
-    const struct {
-        const char *name;
-        const char **at;
-    } texts[] = {
-        {"servers", &settings.servers}, {"path", &settings.path},   {"mode", &settings.mode},
-        {"variant", &settings.variant}, {"board", &settings.board}, {"sample", &settings.sample},
-    };
-
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        if (strcmp(texts[i].name, name) == 0)
-            return texts[i].at;
+#define WORD(name, is_text)                                                                        \
+    {                                                                                              \
+#name, offsetof(struct settings, name), is_text                                            \
     }
-    return NULL;
-}
 
-static int *number_setting(const char *name)
+static void set(const char *word)
 {
-    const struct {
+    static const struct {
         const char *name;
-        int *at;
-    } numbers[] = {
-        {"threads", &settings.threads},
-        {"locks", &settings.locks},
-        {"index", &settings.index},
-        {"count", &settings.count},
-        {"writers", &settings.writers},
-        {"pause_us", &settings.pause_us},
-        {"own", &settings.own},
-        {"clients", &settings.clients},
-        {"session_ms", &settings.session_ms},
-    };
+        size_t at;
+        bool is_text;
+    } words[] = {WORD(servers, true),  WORD(path, true),     WORD(mode, true),
+                 WORD(variant, true),  WORD(board, true),    WORD(sample, true),
+                 WORD(threads, false), WORD(locks, false),   WORD(index, false),
+                 WORD(count, false),   WORD(writers, false), WORD(pause_us, false),
+                 WORD(clients, false), WORD(own, false),     WORD(session_ms, false)};
+    size_t length = strcspn(word, "=");
 
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (strcmp(numbers[i].name, name) == 0)
-            return numbers[i].at;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char *at = (char *)&settings + words[i].at;
+        if (strlen(words[i].name) != length || strncmp(words[i].name, word, length) != 0)
+            continue;
+        if (words[i].is_text)
+            *(const char **)(void *)at = word + length + 1;
+        else
+            *(int *)(void *)at = atoi(word + length + 1);
+        return;
     }
-    return NULL;
-}
-
-static void set(char *word)
-{
-    char *value = strchr(word, '=');
-
-    if (value == NULL)
-        peer_fail("%s is not NAME=VALUE", word);
-    *value++ = '\0';
-    if (text_setting(word) != NULL)
-        *text_setting(word) = value;
-    else if (number_setting(word) != NULL)
-        *number_setting(word) = atoi(value);
-    else
-        peer_fail("no setting %s", word);
+    peer_fail("no setting %s", word);
 }
 
 static void map_board(void)

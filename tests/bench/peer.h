@@ -10,7 +10,7 @@
  *   fill COUNT   mode drain: this many waiters more
  *   fill         mode outage: take lock 0, and note from now on each notification of that hold
  *   go SECONDS   the run itself; the answer has the figures of this process
- * Peers in other languages speak the same (Curator.java, kazoo_peer.py). The words of the
+ * Peers in other languages speak the same (those of tests/crowd). The words of the
  * command line are those of struct settings, and the board's layout is in board.py. */
 #ifndef ZKBENCH_PEER_H
 #define ZKBENCH_PEER_H
@@ -39,6 +39,7 @@ struct settings {
     int own;             /* mode drain: 1 if each thread must have a handle of its own */
 };
 
+enum handles_step { HANDLES_MAKE, HANDLES_LOCK, HANDLES_UNLOCK };
 enum kind { MUTEX, READER, WRITER, MULTI };
 
 struct peer {
@@ -48,10 +49,9 @@ struct peer {
     void (*lock)(enum kind kind, int thread, int lock);
     void (*unlock)(enum kind kind, int thread, int lock);
     void (*close)(void);
-    /* Make this many idle handles, or idle clients, and keep them. NULL: this peer has none. */
-    void (*make_handles)(int count);
-    void (*lock_handles)(int count); /* each of them once */
-    void (*unlock_handles)(int count);
+    /* Make this many idle handles, or idle clients, and keep them; lock or unlock each handle once. NULL: this peer has
+     * none. */
+    void (*handles)(int count, enum handles_step step);
     void (*make_clients)(int count);
     /* Mode outage. NULL: this peer reports nothing of a hold. */
     void (*hold)(void);        /* take lock 0 */

@@ -17,7 +17,7 @@ ANSWER_S = 60  # beyond what was asked for
 @dataclasses.dataclass
 class Peer:
     name: str
-    program: str  # zklock, floor, group, local, readers, curator, kazoo or go
+    program: str  # zklock, floor, local, readers, curator, kazoo or go
     variant: str = ''
     warm_cycles: int = 200
 
@@ -33,8 +33,8 @@ ALL = [
     Peer('floor-1rt', 'floor', '1rt'),
     Peer('floor-2w', 'floor', '2w'),
     Peer('floor-named', 'floor', 'named'),
-    Peer('floor-group', 'group'),
-    Peer('floor-group-posted', 'group', 'posted'),
+    Peer('floor-group', 'floor', 'group'),
+    Peer('floor-group-posted', 'floor', 'group-posted'),
     Peer('curator', 'curator', 'shared', 2000),
     Peer('curator-own', 'curator', 'own', 2000),
     Peer('kazoo', 'kazoo'),
@@ -69,7 +69,7 @@ class Places:
 
     def why_not(self, peer):
         """Why a peer can't run here, or ''."""
-        if peer.program == 'curator' and not (self.build / 'classes/Curator.class').exists():
+        if peer.program == 'curator' and not (self.build / 'classes/Peer.class').exists():
             return 'Curator is not installed'
         if peer.program == 'kazoo' and self.python is None:
             return 'Kazoo is not installed'
@@ -82,9 +82,9 @@ class Places:
             jars = ':'.join([str(self.build / 'classes')] + ['/usr/share/java/' + jar for jar in JARS])
             return ['java', '-Xmx1g', '-XX:-UsePerfData', f'-Djava.io.tmpdir={self.temp}',
                     f'-XX:ErrorFile={self.temp}/hs_err.log', '-Djava.net.preferIPv4Stack=true',
-                    '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', jars, 'Curator']
+                    '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', jars, 'Peer']
         if peer.program == 'kazoo':
-            return [self.python, '-B', str(self.here / 'kazoo_peer.py')]
+            return [self.python, '-B', str(self.here.parent / 'crowd/peer.py')]
         if peer.program == 'go':
             return [str(self.build / 'goworker')]
         return [str(self.build / 'tests/bench' / f'bench-{peer.program}')]

@@ -3,9 +3,9 @@
  * in and leave, beside the bare floor of that; how long a writer waits behind such clients; and what it costs the
  * server, in packets, that the 100th reader joins and that a writer comes.
  *
- *     bench-readers [--json] [THREADS [SECONDS]]
+ *     bench-readers THREADS SECONDS
  *
- * With --json a line of JSON for each peer of each row (bench.py reads them), and the text on standard error. */
+ * A line of JSON for each peer of each row, which bench.py reads. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,8 +33,6 @@ struct party {
 };
 
 static struct zks *server;
-static bool json;
-static FILE *text;
 static const char path[] = "/bench/readers";
 
 static void must(int rc, const char *what)
@@ -159,13 +157,10 @@ static void measure(const char *peer, void (*once)(void), int threads, double se
     }
     double took = (double)(now_ns(CLOCK_MONOTONIC) - began);
     double used = (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-    fprintf(text, "%-28s %2d threads %8.2f million a second, %4.0f ns of a processor each\n", peer,
-            threads, (double)count / took * 1e3, used / (double)count);
-    if (json)
-        printf("{\"workload\": \"readers-%d\", \"peer\": \"%s\", \"figures\": {\"enters_per_s\": "
-               "%.0f, "
-               "\"cpu_ns\": %.1f}}\n",
-               threads, peer, (double)count / took * 1e9, used / (double)count);
+    printf("{\"workload\": \"readers-%d\", \"peer\": \"%s\", \"figures\": {\"enters_per_s\": "
+           "%.0f, "
+           "\"cpu_ns\": %.1f}}\n",
+           threads, peer, (double)count / took * 1e9, used / (double)count);
 }
 
 static void how_fast(int threads, double seconds)
@@ -191,11 +186,9 @@ static int by_size(const void *a, const void *b)
 }
 
 /* In us. */
-static double median_of(const char *what, int64_t *ns)
+static double median_of(int64_t *ns)
 {
     qsort(ns, ROUNDS, sizeof *ns, by_size);
-    fprintf(text, "%-52s %6.0f us median, %6.0f us at 90 %%\n", what, (double)ns[ROUNDS / 2] / 1e3,
-            (double)ns[ROUNDS * 9 / 10] / 1e3);
     return (double)ns[ROUNDS / 2] / 1e3;
 }
 
@@ -222,14 +215,13 @@ static double a_hand_off(struct party *r, struct party *w)
         pthread_join(thread, NULL);
         ns[i] = granted_ns - began;
     }
-    return median_of("reader's unlock to writer's grant (a hand-off)", ns);
+    return median_of(ns);
 }
 
 /* From the writer's call to its grant: count clients keep a node each. */
 static double behind(struct party *kept, int count, struct party *w)
 {
     int64_t ns[ROUNDS];
-    char what[64];
     for (int i = 0; i < ROUNDS; i++) {
         for (int k = 0; k < count; k++)
             keep(&kept[k]);
@@ -239,8 +231,7 @@ static double behind(struct party *kept, int count, struct party *w)
         ns[i] = now_ns(CLOCK_MONOTONIC) - began;
         must(zkl_mutex_unlock(w->write), "unlock");
     }
-    snprintf(what, sizeof what, "writer's call to grant, behind %d caching clients", count);
-    return median_of(what, ns);
+    return median_of(ns);
 }
 
 /* --- packets --------------------------------------------------------------------------------------- */
@@ -274,8 +265,6 @@ static struct cost what_it_costs(struct party *kept, struct party *w)
     nap_ms(SETTLE_MS);
     cost.join_in = packets(false) - in;
     cost.join_out = packets(true) - out;
-    fprintf(text, "the %dth reader's joining: %lld packets to the server, %lld from it\n", READERS,
-            (long long)cost.join_in, (long long)cost.join_out);
     for (int i = 0; i < READERS - KEPT_MAX; i++) {
         must(zkl_mutex_unlock(more[i].read), "unlock");
         part(&more[i]);
@@ -290,10 +279,6 @@ static struct cost what_it_costs(struct party *kept, struct party *w)
     nap_ms(SETTLE_MS);
     cost.write_in = packets(false) - in;
     cost.write_out = packets(true) - out;
-    fprintf(
-        text,
-        "a writer's coming, behind %d caching clients: %lld packets to the server, %lld from it\n",
-        KEPT_MAX, (long long)cost.write_in, (long long)cost.write_out);
     must(zkl_mutex_unlock(w->write), "unlock");
     return cost;
 }
@@ -306,14 +291,13 @@ static void a_writer(struct party *kept)
         kept[k] = party(LONG_MS);
     double one = behind(kept, 1, &w), all = behind(kept, KEPT_MAX, &w);
     struct cost cost = what_it_costs(kept, &w);
-    if (json)
-        printf("{\"workload\": \"readers-writer\", \"peer\": \"zklock-cached\", \"figures\": "
-               "{\"free_us\": %.0f, "
-               "\"hand_off_us\": %.0f, \"behind_1_us\": %.0f, \"behind_1_hand_offs\": %.3f, "
-               "\"behind_32_us\": %.0f, "
-               "\"join_in\": %lld, \"join_out\": %lld, \"write_in\": %lld, \"write_out\": %lld}}\n",
-               alone, hand_off, one, one / hand_off, all, (long long)cost.join_in,
-               (long long)cost.join_out, (long long)cost.write_in, (long long)cost.write_out);
+    printf("{\"workload\": \"readers-writer\", \"peer\": \"zklock-cached\", \"figures\": "
+           "{\"free_us\": %.0f, "
+           "\"hand_off_us\": %.0f, \"behind_1_us\": %.0f, \"behind_1_hand_offs\": %.3f, "
+           "\"behind_32_us\": %.0f, "
+           "\"join_in\": %lld, \"join_out\": %lld, \"write_in\": %lld, \"write_out\": %lld}}\n",
+           alone, hand_off, one, one / hand_off, all, (long long)cost.join_in,
+           (long long)cost.join_out, (long long)cost.write_in, (long long)cost.write_out);
     for (int k = 0; k < KEPT_MAX; k++)
         part(&kept[k]);
     part(&plain);
@@ -323,11 +307,7 @@ static void a_writer(struct party *kept)
 int main(int argc, char **argv)
 {
     static struct party kept[KEPT_MAX];
-    json = argc > 1 && strcmp(argv[1], "--json") == 0;
-    text = json ? stderr : stdout;
-    argc -= json;
-    argv += json;
-    int threads = argc > 1 ? atoi(argv[1]) : 8;
+    int threads = argc > 1 ? atoi(argv[1]) : 0;
     double seconds = argc > 2 ? atof(argv[2]) : 2;
     struct zks_options options = {.tick_ms = 2000, .max_session_ms = 60000};
     char err[300] = "1 to 64 threads";

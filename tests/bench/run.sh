@@ -15,12 +15,12 @@ class_path=$jars/curator-recipes.jar:$jars/curator-framework.jar:$jars/curator-c
 
 compile_java() {
     [ -e $jars/curator-recipes.jar ] && command -v javac >/dev/null 2>&1 || return 0
-    [ -z "$(find "$out/classes/Curator.class" -newer "$here/Curator.java" 2>/dev/null)" ] || return 0
-    zkl_quietly javac -J-XX:-UsePerfData -Xlint:all,-path -cp $class_path -d "$out/classes" "$here/Curator.java"
+    [ -z "$(find "$out/classes/Peer.class" -newer "$here/../crowd/Peer.java" 2>/dev/null)" ] || return 0
+    zkl_quietly javac -J-XX:-UsePerfData -Xlint:all,-path -cp $class_path -d "$out/classes" "$here/../crowd/Peer.java"
 }
 
 compile_go() {
-    sh "$zkl_root/tests/lib/go.sh" "$here/goworker/main.go" "$out/goworker" || [ $? -eq 77 ]
+    sh "$zkl_root/tests/lib/go.sh" "$here/../crowd/peer.go" "$out/goworker" || [ $? -eq 77 ]
 }
 
 main() {
@@ -42,7 +42,7 @@ main() {
         esac
         zkl_say "building in build-tests/bench ..."
         mkdir -p "$out" && zkl_setup "$out" -Dbuildtype=release &&
-            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-group tests/bench/bench-local \
+            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-local \
                 tests/bench/bench-readers \
                 tests/lib/zk-private &&
             compile_java && compile_go || return 1

@@ -94,24 +94,20 @@ static struct zkl_mutex *make_mutex(int number)
 static struct zkl_mutex **handles;
 static int handle_count;
 
-static void zklock_make_handles(int count)
+static void zklock_handles(int count, enum handles_step step)
 {
-    handles = calloc((size_t)count, sizeof(struct zkl_mutex *));
-    handle_count = count;
-    for (int i = 0; i < count; i++)
-        handles[i] = make_mutex(i);
-}
-
-static void zklock_lock_handles(int count)
-{
-    for (int i = 0; i < count; i++)
-        must("lock", zkl_mutex_lock(handles[i]));
-}
-
-static void zklock_unlock_handles(int count)
-{
-    for (int i = 0; i < count; i++)
-        must("unlock", zkl_mutex_unlock(handles[i]));
+    if (step == HANDLES_MAKE) {
+        handles = calloc((size_t)count, sizeof(struct zkl_mutex *));
+        handle_count = count;
+    }
+    for (int i = 0; i < count; i++) {
+        if (step == HANDLES_MAKE)
+            handles[i] = make_mutex(i);
+        else if (step == HANDLES_LOCK)
+            must("lock", zkl_mutex_lock(handles[i]));
+        else
+            must("unlock", zkl_mutex_unlock(handles[i]));
+    }
 }
 
 static struct zkl_client **clients;
@@ -228,9 +224,7 @@ int main(int argc, char **argv)
                                             .lock = zklock_lock,
                                             .unlock = zklock_unlock,
                                             .close = zklock_close,
-                                            .make_handles = zklock_make_handles,
-                                            .lock_handles = zklock_lock_handles,
-                                            .unlock_handles = zklock_unlock_handles,
+                                            .handles = zklock_handles,
                                             .make_clients = zklock_make_clients,
                                             .hold = zklock_hold,
                                             .still_holds = zklock_still_holds};

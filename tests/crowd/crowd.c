@@ -80,7 +80,7 @@ int crowd_main(int argc, char **argv, __attribute__((unused)) const char *name,
     server_options = options;
     for (size_t i = 0; i < n; i++)
         tests_add(tests[i].name, tests[i].test_func, tests[i].setup_func, tests[i].teardown_func,
-                  NULL);
+                  tests[i].initial_state);
     return run_on_servers(argc, argv, start_server, stop_server);
 }
 

@@ -416,6 +416,26 @@ const char *ask(const char *format, ...)
     return answer(w->name);
 }
 
+void play(const char *commands)
+{
+    char text[1000], *at = text, *next;
+
+    check_num(snprintf(text, sizeof text, "%s", commands), <, (int)sizeof text);
+    for (; at != NULL; at = next) {
+        next = strstr(at, "; ");
+        if (next != NULL) {
+            *next = '\0';
+            next += strlen("; ");
+        }
+        char *expected = strstr(at, " -> ");
+        if (expected != NULL)
+            *expected = '\0';
+        const char *said = ask("%s", at);
+        if (strcmp(said, expected != NULL ? expected + strlen(" -> ") : "ok") != 0)
+            fail_msg("%s: %s", at, said);
+    }
+}
+
 void check_begins(const char *text, const char *start)
 {
     if (strncmp(text, start, strlen(start)) != 0)

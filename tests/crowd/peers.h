@@ -80,6 +80,8 @@ const char *ask(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define check_says(expected, ...) assert_string_equal(ask(__VA_ARGS__), expected)
 #define check_answers(expected, worker) assert_string_equal(answer(worker), expected)
+/* Commands, "; " between two: each is answered "ok", or as it says behind " -> ". */
+void play(const char *commands);
 /* It begins with the text. */
 #define check_ok_of(...) check_begins(ask(__VA_ARGS__), "ok")
 void check_begins(const char *text, const char *start);

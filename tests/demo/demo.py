@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""demo.py CONTENTION json|picture|progress: what the demo gives to programs and to eyes, on the servers in ZKLOCK_SERVERS.
+"""demo.py json|picture|progress CONTENTION...: what the demo gives to programs and to eyes, on the servers in ZKLOCK_SERVERS.
 
 Goal: JSON, picture and live progress say what happened. Method: the same run told twice is compared: JSON with the
 plain final line, the picture's bars and marks with JSON; progress on a pseudo-terminal and on a pipe."""
@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 
 import terminal
 
-CONTENTION, PART = sys.argv[1:]
+PART, *CONTENTION = sys.argv[1:]
 SVG = '{http://www.w3.org/2000/svg}'
 BAR = re.compile(r'M(\d+) \d+H(\d+)v\d+H\1z')
 
@@ -27,7 +27,7 @@ def check(condition, text):
 
 def contention(*args, status=0):
     """What a run prints, with a bound."""
-    run = subprocess.run([CONTENTION, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50)
+    run = subprocess.run([*CONTENTION, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50)
     check(run.returncode == status, f'{args} ended with {run.returncode}, not {status}: {run.stdout}{run.stderr}')
     return run
 
@@ -126,7 +126,7 @@ def test_picture(folder):
 
 def on_terminal(*args, **environment):
     """All that a run writes to a pseudo-terminal."""
-    status, text = terminal.run([CONTENTION, *args], **environment)
+    status, text = terminal.run([*CONTENTION, *args], **environment)
     check(status == 0, f'{args} failed: {text}')
     return text
 

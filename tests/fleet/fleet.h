@@ -17,6 +17,7 @@ struct fleet {
     const char *trespasser;         /* another worker, of the first new process */
     bool creators_only;             /* nodes open only to CREDENTIAL; else to anybody */
     double share_min;               /* percent of visits that follow one of the other library */
+    const char *made[PATHS_MAX];    /* persistent nodes that this run needs */
     const char *renewed[PATHS_MAX]; /* paths that this run must make anew */
     const char *guarded;            /* a contender that keeps this path from being collected before
                                        * the run */

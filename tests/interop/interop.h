@@ -28,6 +28,7 @@ struct race {
     int together;                      /* how many must have been seen inside at a time; 0: one */
     long rounds;                       /* 0: RACE_ROUNDS */
     double share_min;                  /* 0: RACE_SHARE_MIN */
+    bool is_lost;                      /* somebody must be seen beside another one */
 };
 
 /* Everybody makes a handle and enters once; then all run at the same time. Ends with the first

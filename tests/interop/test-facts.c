@@ -29,6 +29,7 @@ static int release_of(const char *worker)
 /* --- who excludes whom ------------------------------------------------------------------------ */
 
 struct contender {
+    const char *excludes; /* a column for each that comes later, in this order; below */
     char language;
     const char *handle; /* as "new" has it */
     const char *kind;   /* likewise, with options */
@@ -36,64 +37,37 @@ struct contender {
     const char *title;
 };
 
+/* A row for each holder. 'x': who comes later has to wait; '.': it gets in beside the holder. Two exclude each other if
+ * both fields have an 'x'. In short: ours wait for every known name (a named mutex for its own only), Curator and Kazoo
+ * for what they make themselves, Kazoo's plain Lock not even for its readers. */
 static const struct contender contenders[] = {
-    {'c', "A", "mutex", "", "zklock mutex"},
-    {'c', "B", "rwlock", ".read", "zklock reader"},
-    {'c', "B", "rwlock", ".write", "zklock writer"},
-    {'c', "C", "mutex names=kazoo", "", "zklock mutex, Kazoo's names"},
-    {'c', "D", "rwlock names=kazoo", ".read", "zklock reader, Kazoo's names"},
-    {'c', "D", "rwlock names=kazoo", ".write", "zklock writer, Kazoo's names"},
-    {'c', "E", "mutex name=report", "", "zklock mutex named report"},
-    {'j', "A", "mutex", "", "Curator mutex"},
-    {'j', "B", "rwlock", ".read", "Curator reader"},
-    {'j', "B", "rwlock", ".write", "Curator writer"},
-    {'k', "A", "mutex", "", "Kazoo Lock"},
-    {'k', "B", "rwlock", ".read", "Kazoo ReadLock"},
-    {'k', "B", "rwlock", ".write", "Kazoo WriteLock"},
-    {'k', "C", "mutex pattern=-lock-", "", "Kazoo Lock with pattern -lock-"},
-    {'k', "D", "mutex names=curator", "", "Kazoo named -lock-"},
-    {'k', "E", "rwlock names=curator", ".read", "Kazoo named __READ__"},
-    {'k', "E", "rwlock names=curator", ".write", "Kazoo named __WRIT__"},
-    {'k', "F", "mutex pattern=-lock-,__WRIT__,__READ__,__rlock__", "", "Kazoo Lock, all patterns"},
-    {'k', "G", "rwlock pattern=-lock-,__WRIT__", ".read", "Kazoo ReadLock, all patterns"},
-    {'k', "H", "rwlock pattern=-lock-,__WRIT__,__READ__", ".write",
-     "Kazoo WriteLock, all patterns"},
-    {'c', "F", "single", "", "zklock semaphore mutex"},
-    {'j', "C", "single", "", "Curator semaphore mutex"},
+    // clang-format off
+    {"xxxxxx.x.....xx..xxx..", 'c', "A", "mutex", "", "zklock mutex"},
+    {"x.xx.x...x......xx.x..", 'c', "B", "rwlock", ".read", "zklock reader"},
+    {"xxxxxx..xx.....xxxxx..", 'c', "B", "rwlock", ".write", "zklock writer"},
+    {"xxxxxx....xxxx...xxx..", 'c', "C", "mutex names=kazoo", "", "zklock mutex, Kazoo's names"},
+    {"x.xx.x......x....x.x..", 'c', "D", "rwlock names=kazoo", ".read", "zklock reader, Kazoo's names"},
+    {"xxxxxx....xxxx...xxx..", 'c', "D", "rwlock names=kazoo", ".write", "zklock writer, Kazoo's names"},
+    {"......x...............", 'c', "E", "mutex name=report", "", "zklock mutex named report"},
+    {"xxxxxx.x.....xx..xxx..", 'j', "A", "mutex", "", "Curator mutex"},
+    {"x.xx.x...x......xx.x..", 'j', "B", "rwlock", ".read", "Curator reader"},
+    {"xxxxxx..xx.....xxxxx..", 'j', "B", "rwlock", ".write", "Curator writer"},
+    {"xxxxxx....xxxx...xxx..", 'k', "A", "mutex", "", "Kazoo Lock"},
+    {"x.xx.x......x....x.x..", 'k', "B", "rwlock", ".read", "Kazoo ReadLock"},
+    {"xxxxxx....xxxx...xxx..", 'k', "B", "rwlock", ".write", "Kazoo WriteLock"},
+    {"xxxxxx....xxxx...xxx..", 'k', "C", "mutex pattern=-lock-", "", "Kazoo Lock with pattern -lock-"},
+    {"xxxxxx.x.....xx..xxx..", 'k', "D", "mutex names=curator", "", "Kazoo named -lock-"},
+    {"x.xx.x...x......xx.x..", 'k', "E", "rwlock names=curator", ".read", "Kazoo named __READ__"},
+    {"xxxxxx..xx.....xxxxx..", 'k', "E", "rwlock names=curator", ".write", "Kazoo named __WRIT__"},
+    {"xxxxxx....xxxx...xxx..", 'k', "F", "mutex pattern=-lock-,__WRIT__,__READ__,__rlock__", "", "Kazoo Lock, all patterns"},
+    {"x.xx.x......x....x.x..", 'k', "G", "rwlock pattern=-lock-,__WRIT__", ".read", "Kazoo ReadLock, all patterns"},
+    {"xxxxxx....xxxx...xxx..", 'k', "H", "rwlock pattern=-lock-,__WRIT__,__READ__", ".write", "Kazoo WriteLock, all patterns"},
+    {"....................xx", 'c', "F", "single", "", "zklock semaphore mutex"},
+    {"....................xx", 'j', "C", "single", "", "Curator semaphore mutex"},
+    // clang-format on
 };
 
 #define CONTENDERS (sizeof contenders / sizeof contenders[0])
-
-/* A row for each holder, a column for each that comes later, both in the order above. 'x': it has
- * to wait; '.': it gets in beside the holder. Two exclude each other if both fields have an 'x'. In
- * short: ours wait for every known name (a named mutex for its own only), Curator and Kazoo for what
- * they make themselves, Kazoo's plain Lock not even for its readers. */
-static const char *const excludes[CONTENDERS] = {
-    // clang-format off
-    "xxxxxx.x.....xx..xxx..", /* zklock mutex */
-    "x.xx.x...x......xx.x..", /* zklock reader */
-    "xxxxxx..xx.....xxxxx..", /* zklock writer */
-    "xxxxxx....xxxx...xxx..", /* zklock mutex, Kazoo's names */
-    "x.xx.x......x....x.x..", /* zklock reader, Kazoo's names */
-    "xxxxxx....xxxx...xxx..", /* zklock writer, Kazoo's names */
-    "......x...............", /* zklock mutex named report */
-    "xxxxxx.x.....xx..xxx..", /* Curator mutex */
-    "x.xx.x...x......xx.x..", /* Curator reader */
-    "xxxxxx..xx.....xxxxx..", /* Curator writer */
-    "xxxxxx....xxxx...xxx..", /* Kazoo Lock */
-    "x.xx.x......x....x.x..", /* Kazoo ReadLock */
-    "xxxxxx....xxxx...xxx..", /* Kazoo WriteLock */
-    "xxxxxx....xxxx...xxx..", /* Kazoo Lock with pattern -lock- */
-    "xxxxxx.x.....xx..xxx..", /* Kazoo named -lock- */
-    "x.xx.x...x......xx.x..", /* Kazoo named __READ__ */
-    "xxxxxx..xx.....xxxxx..", /* Kazoo named __WRIT__ */
-    "xxxxxx....xxxx...xxx..", /* Kazoo Lock, all patterns */
-    "x.xx.x......x....x.x..", /* Kazoo ReadLock, all patterns */
-    "xxxxxx....xxxx...xxx..", /* Kazoo WriteLock, all patterns */
-    "....................xx", /* zklock semaphore mutex */
-    "....................xx", /* Curator semaphore mutex */
-    // clang-format on
-};
 
 static void try_beside(const struct contender *holder, const struct contender *later, char *cell)
 {
@@ -146,9 +120,9 @@ static void test_who_excludes_whom(void **state)
         for (size_t column = 0; column < CONTENDERS; column++)
             try_beside(&contenders[row], &contenders[column], &seen[row][column]);
         seen[row][CONTENDERS] = '\0';
-        bool same = strcmp(seen[row], excludes[row]) == 0;
+        bool same = strcmp(seen[row], contenders[row].excludes) == 0;
         print_message("%s  %s%s%s\n", seen[row], contenders[row].title,
-                      same ? "" : ", not as expected: ", same ? "" : excludes[row]);
+                      same ? "" : ", not as expected: ", same ? "" : contenders[row].excludes);
         wrong += !same;
     }
     drop_contenders();
@@ -162,19 +136,13 @@ static void test_who_excludes_whom(void **state)
 static void test_curator_counts_strangers(void **state)
 {
     (void)state;
-    check_says("ok", "k1 new L mutex /stranger names=curator");
-    check_says("ok", "j1 new L mutex /stranger");
-    check_says("ok", "c1 new L mutex /stranger");
+    play("k1 new L mutex /stranger names=curator; j1 new L mutex /stranger; "
+         "c1 new L mutex /stranger");
     check_ok(wire_create(raw, "/stranger/0", "", WIRE_PERSISTENT, NULL, 0));
     check_says("no", "j1 lock L %d", STILL_MS);
-    check_says("ok", "c1 lock L 0");
-    check_says("ok", "c1 unlock L");
-    check_says("ok", "k1 lock L 0");
-    check_says("ok", "k1 unlock L");
+    play("c1 lock L 0; c1 unlock L; k1 lock L 0; k1 unlock L");
     check_ok(wire_delete(raw, "/stranger/0", -1));
-    check_says("ok", "j1 lock L 0");
-    check_says("ok", "j1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("j1 lock L 0; j1 unlock L; c1 drop L");
 }
 
 /* Up to Curator 5.4 the reader that its writer becomes has a number of its own, behind the writers that
@@ -184,13 +152,10 @@ static void test_curators_place_in_a_downgrade(void **state)
     const bool keeps_it = release_of("j1") >= 505;
 
     (void)state;
-    check_says("ok", "j1 new L rwlock /downgrade-j");
-    check_says("ok", "c1 new L rwlock /downgrade-j");
-    check_says("ok", "j1 lock L.write 0");
+    play("j1 new L rwlock /downgrade-j; c1 new L rwlock /downgrade-j; j1 lock L.write 0");
     say("c1 lock L.write 20000");
     check_wait(children("/downgrade-j") == 2, ANSWER_MS);
-    check_says("ok", "j1 lock L.read 0");
-    check_says("ok", "j1 unlock L.write");
+    play("j1 lock L.read 0; j1 unlock L.write");
     if (keeps_it)
         assert_null(answer_within("c1", STILL_MS));
     else
@@ -198,8 +163,7 @@ static void test_curators_place_in_a_downgrade(void **state)
     check_says("ok", "j1 unlock L.read");
     if (keeps_it)
         check_answers("ok", "c1");
-    check_says("ok", "c1 unlock L.write");
-    check_says("ok", "c1 drop L");
+    play("c1 unlock L.write; c1 drop L");
 }
 
 /* Ours keeps its place, in Curator's eyes and Kazoo's too. Modes: F36. */
@@ -208,15 +172,13 @@ static void test_our_downgrade_keeps_its_place(void **state)
     static const char *const waiters[] = {"j1", "k1"};
 
     (void)state;
-    check_says("ok", "k1 new L rwlock /downgrade-c names=curator");
-    check_says("ok", "j1 new L rwlock /downgrade-c");
-    check_says("ok", "c1 new L rwlock /downgrade-c");
+    play("k1 new L rwlock /downgrade-c names=curator; j1 new L rwlock /downgrade-c; "
+         "c1 new L rwlock /downgrade-c");
     for (size_t i = 0; i < 2; i++) {
         check_says("ok", "c1 lock L.write 0");
         say("%s lock L.write 20000", waiters[i]);
         check_wait(children("/downgrade-c") == 2, ANSWER_MS);
-        check_says("ok", "c1 lock L.read 0");
-        check_says("ok", "c1 unlock L.write");
+        play("c1 lock L.read 0; c1 unlock L.write");
         assert_null(answer_within(waiters[i], STILL_MS));
         check_says("ok", "c1 unlock L.read");
         check_answers("ok", waiters[i]);
@@ -230,20 +192,12 @@ static void test_our_downgrade_keeps_its_place(void **state)
 static void test_curator_semaphores_disagree(void **state)
 {
     (void)state;
-    check_says("ok", "j1 new L semaphore /permits permits=3");
-    check_says("ok", "c1 new L semaphore /permits permits=2");
-    check_says("ok", "c1 lock L 0");
-    check_says("ok", "c2 lock L 0");
-    check_says("no", "c3 lock L 0");
+    play("j1 new L semaphore /permits permits=3; c1 new L semaphore /permits permits=2; "
+         "c1 lock L 0; c2 lock L 0; c3 lock L 0 -> no");
     check_says("ok", "j1 lock L 0"); /* a third one */
-    check_says("no", "j2 lock L 0");
-    check_says("ok", "c1 unlock L");
+    play("j2 lock L 0 -> no; c1 unlock L");
     check_says("no", "c3 lock L 0"); /* two are still out */
-    check_says("ok", "j1 unlock L");
-    check_says("ok", "c3 lock L 0");
-    check_says("ok", "c3 unlock L");
-    check_says("ok", "c2 unlock L");
-    check_says("ok", "c1 drop L");
+    play("j1 unlock L; c3 lock L 0; c3 unlock L; c2 unlock L; c1 drop L");
 }
 
 /* A holder of Curator's or Kazoo's does not hear that its node was deleted: it goes on, and gives back
@@ -255,9 +209,7 @@ static void test_peers_miss_a_deleted_node(void **state)
     char node[200];
 
     (void)state;
-    check_says("ok", "k1 new L mutex /deleted names=curator");
-    check_says("ok", "j1 new L mutex /deleted");
-    check_says("ok", "c1 new L mutex /deleted");
+    play("k1 new L mutex /deleted names=curator; j1 new L mutex /deleted; c1 new L mutex /deleted");
     for (size_t i = 0; i < 2; i++) {
         check_says("ok", "%s lock L 0", holders[i]);
         check_ok(wire_children(raw, "/deleted", &names));
@@ -281,9 +233,7 @@ static void test_kazoo_reader_before_later_writers(void **state)
     const bool gets_in = release_of("k1") >= 209;
 
     (void)state;
-    check_says("ok", "k1 new L rwlock /reader-k");
-    check_says("ok", "c1 new L rwlock /reader-k names=kazoo");
-    check_says("ok", "k1 lock L.write 0");
+    play("k1 new L rwlock /reader-k; c1 new L rwlock /reader-k names=kazoo; k1 lock L.write 0");
     say("k2 lock L.read %d", gets_in ? 20000 : 3000);
     check_wait(children("/reader-k") == 2, ANSWER_MS);
     say("c1 lock L.write 20000");
@@ -305,8 +255,7 @@ static void test_kazoo_reader_before_later_writers(void **state)
     check_answers("ok", "c1");
     check_says("ok", "c1 unlock L.read");
     check_answers("ok", "k2");
-    check_says("ok", "k2 unlock L.write");
-    check_says("ok", "c1 drop L");
+    play("k2 unlock L.write; c1 drop L");
 }
 
 /* Kazoo makes the path once for each Lock object. If the path was a container, as ours and
@@ -317,23 +266,16 @@ static void test_kazoo_misses_a_container(void **state)
     struct wire_stat stat;
 
     (void)state;
-    check_says("ok", "k1 new L mutex /container bare=1 pattern=-lock-");
-    check_says("ok", "c1 new L mutex /container");
+    play("k1 new L mutex /container bare=1 pattern=-lock-; c1 new L mutex /container");
     check_says("ok", "c1 lock L 0"); /* the path is a container now */
     check_ok(wire_create(raw, "/container/0", "", WIRE_PERSISTENT, NULL, 0)); /* and stays */
-    check_says("no", "k1 lock L 0");
-    check_says("ok", "c1 unlock L");
-    check_says("ok", "k1 lock L 0");
-    check_says("ok", "k1 unlock L");
+    play("k1 lock L 0 -> no; c1 unlock L; k1 lock L 0; k1 unlock L");
     check_ok(wire_delete(raw, "/container/0", -1));
     check_wait(wire_exists(raw, "/container", &stat) == WIRE_NONODE, ANSWER_MS);
     check_begins(ask("k1 lock L 0"), "error NoNodeError");
     check_says("ok", "k1 drop L");
     check_says("ok", "k1 new L mutex /container pattern=-lock-"); /* that stays */
-    check_says("ok", "k1 lock L 0");
-    check_says("no", "c1 lock L 0");
-    check_says("ok", "k1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("k1 lock L 0; c1 lock L 0 -> no; k1 unlock L; c1 drop L");
 }
 
 /* --- go-zookeeper ----------------------------------------------------------------------------- */
@@ -369,16 +311,14 @@ static void check_go_waits(const char *path, const char *release)
     assert_null(answer_within("g1", STILL_MS));
     check_says("ok", "c1 unlock %s", release);
     check_answers("ok", "g1");
-    check_says("ok", "g1 unlock L");
-    check_says("ok", "g1 drop L");
+    play("g1 unlock L; g1 drop L");
 }
 
 static void test_go_trips_over_strangers(void **state)
 {
     (void)state;
     skip_without_go();
-    check_says("ok", "c1 new L rwlock /trips-rw");
-    check_says("ok", "c1 lock L.read 0");
+    play("c1 new L rwlock /trips-rw; c1 lock L.read 0");
     if (release_of("g1") < 100) {
         check_go_fails("/trips-rw", "");
         check_says("ok", "c1 unlock L.read");
@@ -387,22 +327,19 @@ static void test_go_trips_over_strangers(void **state)
     }
     check_says("ok", "c1 drop L");
 
-    check_says("ok", "c1 new L mutex /trips");
-    check_says("ok", "c1 lock L 0");
+    play("c1 new L mutex /trips; c1 lock L 0");
     check_ok(wire_create(raw, "/trips/config-x", "", WIRE_PERSISTENT, NULL, 0));
     check_says("ok", "c1 unlock L");
     check_go_fails("/trips", "config-x");
     check_says("ok", "c1 lock L 0"); /* which is no matter to ours */
-    check_says("ok", "c1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("c1 unlock L; c1 drop L");
 }
 
 static void test_go_and_kazoos_names(void **state)
 {
     (void)state;
     skip_without_go();
-    check_says("ok", "c1 new L mutex /names-g names=kazoo");
-    check_says("ok", "c1 lock L 0");
+    play("c1 new L mutex /names-g names=kazoo; c1 lock L 0");
     if (release_of("g1") < 100) {
         check_go_fails("/names-g", "");
         check_says("ok", "c1 unlock L");

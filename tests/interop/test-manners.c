@@ -92,10 +92,8 @@ static void test_ours_asks_curator(void **state)
 static void test_peers_list_ours(void **state)
 {
     (void)state;
-    check_says("ok", "k1 new L mutex /list names=curator owner=kiosk");
-    check_says("ok", "j1 new L mutex /list");
-    check_says("ok", "c1 new L mutex /list owner=gantry");
-    check_says("ok", "c1 lock L 0");
+    play("k1 new L mutex /list names=curator owner=kiosk; j1 new L mutex /list; "
+         "c1 new L mutex /list owner=gantry; c1 lock L 0");
     say("k1 lock L 20000");
     check_wait(wire_count(raw, "/list") == 2, ANSWER_MS);
     check_says("ok gantry|kiosk", "j1 list L");
@@ -103,8 +101,7 @@ static void test_peers_list_ours(void **state)
     check_says("ok", "c1 unlock L");
     check_answers("ok", "k1");
     check_says("ok kiosk", "j1 list L");
-    check_says("ok", "k1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("k1 unlock L; c1 drop L");
 }
 
 /* Without an owner text there are the host, the process and the thread. Each half of Curator's lock
@@ -114,25 +111,20 @@ static void test_peers_list_readers_of_ours(void **state)
     char host[65], expected[100];
 
     (void)state;
-    check_says("ok", "j1 new L rwlock /list-readers");
-    check_says("ok", "c1 new L rwlock /list-readers");
-    check_says("ok", "c1 lock L.read 0");
+    play("j1 new L rwlock /list-readers; c1 new L rwlock /list-readers; c1 lock L.read 0");
     check_ok(gethostname(host, sizeof host));
     snprintf(expected, sizeof expected, "ok %s %d ", host, peer_pid("c"));
     check_begins(ask("j1 list L.read"), expected);
     check_says("ok ", "j1 list L.write");
-    check_says("ok", "c1 unlock L.read");
-    check_says("ok", "c1 drop L");
+    play("c1 unlock L.read; c1 drop L");
 }
 
 /* zkl_inspect of a queue in which all three stand. Curator's default data is its address. */
 static void test_ours_lists_the_peers(void **state)
 {
     (void)state;
-    check_says("ok", "k1 new L mutex /inspect pattern=-lock- owner=kiosk");
-    check_says("ok", "j1 new L mutex /inspect");
-    check_says("ok", "c1 new L mutex /inspect owner=gantry");
-    check_says("ok", "j1 lock L 0");
+    play("k1 new L mutex /inspect pattern=-lock- owner=kiosk; j1 new L mutex /inspect; "
+         "c1 new L mutex /inspect owner=gantry; j1 lock L 0");
     say("c1 lock L 20000");
     check_wait(wire_count(raw, "/inspect") == 2, ANSWER_MS);
     say("k1 lock L 20000");
@@ -145,18 +137,15 @@ static void test_ours_lists_the_peers(void **state)
     check_says("ok", "c1 unlock L");
     check_answers("ok", "k1");
     check_says("ok mutex|holder lock kazoo kiosk", "c2 list L");
-    check_says("ok", "k1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("k1 unlock L; c1 drop L");
 }
 
 static void test_ours_lists_readers_of_the_peers(void **state)
 {
     (void)state;
-    check_says("ok", "k1 new L rwlock /inspect-rw names=curator owner=kiosk");
-    check_says("ok", "j1 new L rwlock /inspect-rw revocable=1");
-    check_says("ok", "c1 new L rwlock /inspect-rw owner=gantry");
-    check_says("ok", "j1 lock L.read 0");
-    check_says("ok", "k1 lock L.read 0");
+    play("k1 new L rwlock /inspect-rw names=curator owner=kiosk; "
+         "j1 new L rwlock /inspect-rw revocable=1; c1 new L rwlock /inspect-rw owner=gantry; "
+         "j1 lock L.read 0; k1 lock L.read 0");
     say("c1 lock L.write 20000");
     check_wait(wire_count(raw, "/inspect-rw") == 3, ANSWER_MS);
     say("k2 lock L.read 20000");
@@ -164,13 +153,11 @@ static void test_ours_lists_readers_of_the_peers(void **state)
     check_says("ok rwlock|holder read curator |holder read curator kiosk"
                "|waiter write curator gantry >1|waiter read curator kiosk >2",
                "c2 list L.read");
-    check_says("ok", "j1 unlock L.read");
-    check_says("ok", "k1 unlock L.read");
+    play("j1 unlock L.read; k1 unlock L.read");
     check_answers("ok", "c1");
     check_says("ok", "c1 unlock L.write");
     check_answers("ok", "k2");
-    check_says("ok", "k2 unlock L.read");
-    check_says("ok", "c1 drop L");
+    play("k2 unlock L.read; c1 drop L");
 }
 
 /* Leases of both, a lease that waits, and its owner's place in the queue for it: getParticipantNodes
@@ -178,9 +165,8 @@ static void test_ours_lists_readers_of_the_peers(void **state)
 static void test_semaphores_are_listed(void **state)
 {
     (void)state;
-    check_says("ok", "j1 new L semaphore /inspect-s permits=2");
-    check_says("ok", "c1 new L semaphore /inspect-s permits=2 owner=gantry");
-    check_says("ok", "c1 lock L 0");
+    play("j1 new L semaphore /inspect-s permits=2; "
+         "c1 new L semaphore /inspect-s permits=2 owner=gantry; c1 lock L 0");
     check_says("ok",
                "j1 lock L 20000"); /* our node in the inner lock may be there for a moment more */
     const char *text = ask("j1 list L");
@@ -193,9 +179,7 @@ static void test_semaphores_are_listed(void **state)
                "c2 list L");
     check_says("ok", "c1 unlock L");
     check_answers("ok", "j2");
-    check_says("ok", "j2 unlock L");
-    check_says("ok", "j1 unlock L");
-    check_says("ok", "c1 drop L");
+    play("j2 unlock L; j1 unlock L; c1 drop L");
 }
 
 int main(int argc, char **argv)

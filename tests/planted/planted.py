@@ -121,7 +121,7 @@ def try_one(tree, bug, schedules):
     try:
         tree.apply(bug.patch, bug.files)
         bug.found["unit"] = tree.fails_unit() or "passes"
-        tree.build("tests/sim/sim", "examples/contention", "tests/lib/zk-private")
+        tree.build("tests/sim/sim", "examples/contention-worker", "tests/lib/zk-private")
         bug.found["demo"] = tree.fails_demo() or "passes"
         look_with_sim(tree, bug, schedules)
         if bug.by_explore:

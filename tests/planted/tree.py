@@ -179,9 +179,9 @@ class Tree:
         return " ".join(found[0]) if found else "it does not end"
 
     def fails_demo(self):
-        contention = str(self.build_path / "examples/contention")
+        contention = ["python3", str(self.root / "examples/contention/contention.py"), str(self.build_path / "examples/contention-worker")]
         with servers:
-            status, _ = self.program("tests/lib/zk-private", "--quiet", "--", contention,
+            status, _ = self.program("tests/lib/zk-private", "--quiet", "--", *contention,
                                      "--processes", "2", "--threads", "2", "--seconds", "3")
         return None if status == 0 else "demo"
 

@@ -469,16 +469,11 @@ void relay_hold(struct relay *r, size_t follower)
 
 int64_t relay_wait_held(struct relay *r, size_t follower, int timeout_ms)
 {
-    int64_t end_ms = net_now_ms() + timeout_ms, at = 0;
+    int64_t end_ms = net_now_ms() + timeout_ms;
 
-    while (at == 0 && net_now_ms() < end_ms) {
-        pthread_mutex_lock(&r->mu);
-        at = r->follower[follower].held_at;
-        pthread_mutex_unlock(&r->mu);
-        if (at == 0)
-            net_nap_ms(1);
-    }
-    return at;
+    while (relay_seen(r, follower).held_ns == 0 && net_now_ms() < end_ms)
+        net_nap_ms(1);
+    return relay_seen(r, follower).held_ns;
 }
 
 void relay_pass(struct relay *r, size_t follower)
@@ -520,28 +515,13 @@ void relay_heal(struct relay *r, size_t follower)
     pthread_mutex_unlock(&r->mu);
 }
 
-int64_t relay_last_ping(struct relay *r, size_t follower)
+struct relay_seen relay_seen(struct relay *r, size_t follower)
 {
     pthread_mutex_lock(&r->mu);
-    int64_t at = r->follower[follower].came_at;
+    const struct follower *f = &r->follower[follower];
+    struct relay_seen seen = {f->came_at, f->passed_at, f->gap, f->held_at};
     pthread_mutex_unlock(&r->mu);
-    return at;
-}
-
-int64_t relay_last_round(struct relay *r, size_t follower)
-{
-    pthread_mutex_lock(&r->mu);
-    int64_t at = r->follower[follower].passed_at;
-    pthread_mutex_unlock(&r->mu);
-    return at;
-}
-
-int64_t relay_gap(struct relay *r, size_t follower)
-{
-    pthread_mutex_lock(&r->mu);
-    int64_t gap = r->follower[follower].gap;
-    pthread_mutex_unlock(&r->mu);
-    return gap;
+    return seen;
 }
 
 void relay_reset_gap(struct relay *r, size_t follower)

@@ -39,14 +39,16 @@ int64_t relay_cut(struct relay *relay, size_t follower);
 /* The connections that were cut are closed, and new ones pass. */
 void relay_heal(struct relay *relay, size_t follower);
 
-/* When the leader's last PING to the follower came to the relay. */
-int64_t relay_last_ping(struct relay *relay, size_t follower);
-/* When the follower's last PING was handed over to it: what it had heard of by then, the leader
- * knows. */
-int64_t relay_last_round(struct relay *relay, size_t follower);
-/* The longest time from the passing of a PING to the coming of the answer to the next one, since
- * relay_reset_gap. Within it lies the time in which the follower did not report what it heard. */
-int64_t relay_gap(struct relay *relay, size_t follower);
+struct relay_seen {
+    int64_t ping_ns; /* when the leader's last PING to the follower came to the relay */
+    int64_t
+        round_ns; /* when the follower's last PING was handed over: what it had heard of by then, the leader knows */
+    int64_t
+        gap_ns; /* the longest from the passing of a PING to the coming of the answer to the next one, since
+                       * relay_reset_gap: within it lies the time in which the follower did not report what it heard */
+    int64_t held_ns; /* when the PING that stays came; 0: not yet */
+};
+struct relay_seen relay_seen(struct relay *relay, size_t follower);
 void relay_reset_gap(struct relay *relay, size_t follower);
 /* When the leader last heard of the session, from anybody; 0: never. */
 int64_t relay_told(struct relay *relay, int64_t session);

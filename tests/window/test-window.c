@@ -110,7 +110,7 @@ static bool is_absent(const struct seat *s)
 static int64_t aimed_ms(const struct test *t, const struct batch *b)
 {
     int64_t earliest_ms = 0, now = net_boot_ns(), half_ms = t->testbed.tick_ms / 2;
-    int64_t next_ms = relay_last_ping(t->testbed.relay, b->follower) / MS + b->session_ms / 32;
+    int64_t next_ms = relay_seen(t->testbed.relay, b->follower).ping_ns / MS + b->session_ms / 32;
 
     for (int i = 0; i < b->seats; i++) {
         int64_t first_ms = lead_ms(&t->testbed.shared->seats[i], b) + 100;
@@ -180,8 +180,10 @@ static void let_go(struct test *t, const struct batch *b)
 
 static void cut_off(struct test *t, struct batch *b)
 {
-    b->last_round = relay_last_round(t->testbed.relay, b->follower);
-    b->gap = relay_gap(t->testbed.relay, b->follower);
+    struct relay_seen seen = relay_seen(t->testbed.relay, b->follower);
+
+    b->last_round = seen.round_ns;
+    b->gap = seen.gap_ns;
     b->cut_at = relay_cut(t->testbed.relay, b->follower);
     if (b->freeze && zks_pause_node(t->testbed.zks, b->follower) != 0) {
         /* It has ended by itself, as a server does that can't go on: this batch counts for nothing. */
