@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the commands of a transcript do. Most are functions of script.h, without their "script_"; what else there is
- * has a comment here. */
+ * What the commands of a transcript do with a core. */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
 
 #include "core/bundle.h"
+#include "core/opcode.h"
 #include "core/place.h"
 #include "core/transaction.h"
 #include "core/unlisted_grant.h"
-#include "core/watch.h"
-#include "transcript.h"
+#include "driver/zkmap.h"
+#include "script.h"
 
 #include "../sim/kinds.h"
+
+/* Memory that the core asks for: the program is linked so that malloc and calloc come here first. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+static bool out_of_memory;
+
+void *__wrap_malloc(size_t size)
+{
+    return out_of_memory ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return out_of_memory ? NULL : __real_calloc(n, size);
+}
 
 /* --- words ---------------------------------------------------------------- */
 
@@ -27,7 +40,7 @@ static bool is_name(const char *name, const char *text)
     return !*name && !*text;
 }
 
-static int index_of(const char *const *names, size_t count, const char *text)
+int index_of(const char *const *names, size_t count, const char *text)
 {
     for (size_t i = 0; i < count; i++) {
         if (names[i] && is_name(names[i], text))
@@ -36,8 +49,13 @@ static int index_of(const char *const *names, size_t count, const char *text)
     fail_here("what is %s?", text);
 }
 
+/* By its name or its number. */
 static enum zkl_request_kind kind(const struct command *c, size_t i)
 {
+    if (*word(c, i) >= '0' && *word(c, i) <= '9') {
+        assert_in_range(number(c, i), 0, ZKL_REQUEST_KINDS - 1);
+        return (enum zkl_request_kind)number(c, i);
+    }
     return (enum zkl_request_kind)index_of(request_kinds, ZKL_REQUEST_KINDS, word(c, i));
 }
 
@@ -57,13 +75,11 @@ static int code(const char *text)
 }
 
 /* "key=value" */
-static const char *value_of(const char *text, const char *key)
+const char *value_of(const char *text, const char *key)
 {
     size_t length = strlen(key);
     return strncmp(text, key, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
 }
-
-/* --- the owner ------------------------------------------------------------ */
 
 /* A contender's number; "last": of who came last. */
 static int who(const struct command *c)
@@ -71,8 +87,12 @@ static int who(const struct command *c)
     return strcmp(word(c, 1), "last") == 0 ? (int)s->core.last_number : (int)number(c, 1);
 }
 
-/* The same text in memory that stays. */
-static const char *keep(const char *text)
+static struct zkl_contender *contender(const struct command *c)
+{
+    return script_contender(who(c));
+}
+
+const char *keep(const char *text)
 {
     static char *kept[500];
     size_t i = 0;
@@ -83,32 +103,156 @@ static const char *keep(const char *text)
     return kept[i];
 }
 
+static struct zkl_path *path(const struct command *c, size_t i)
+{
+    return script_path(keep(word(c, i)));
+}
+
+static struct zkl_semaphore_view view; /* of permits at /s */
+
+/* --- what is inside ------------------------------------------------------- */
+
+/* By name: of the script, of its core, of a contender's machine (#1), of a path (/r); of a lock request, a query and a
+ * reply. */
+static const struct field {
+    char of;
+    const char *name;
+    size_t offset, size;
+} fields[] = {
+#define NAMED(of, name, type, member) {of, name, offsetof(type, member), sizeof((type *)0)->member},
+#define SCRIPT(name) NAMED('s', #name, struct script, name)
+#define CORE(name) NAMED('s', #name, struct script, core.name)
+#define MACHINE(name) NAMED('#', #name, struct zkl_contender, machine.name)
+#define CONTENDER(name) NAMED('#', #name, struct zkl_contender, name)
+#define VIEW(name) NAMED('v', #name, struct zkl_semaphore_view, name)
+#define PATH(name) NAMED('/', #name, struct zkl_path, name)
+#define REQUEST(name, member) NAMED('l', name, struct zkl_lock_request, member)
+#define QUERY(name) NAMED('q', #name, struct zkl_query, name)
+#define REPLY(name, member) NAMED('r', name, struct zkl_reply, member)
+    /* clang-format off */
+    SCRIPT(keepalives) SCRIPT(quiet) SCRIPT(unprovable) SCRIPT(young) SCRIPT(zxid)
+    SCRIPT(port.trace) SCRIPT(request_count)
+    CORE(first) CORE(first_read_wanted) CORE(group_commit.under_way) CORE(leftovers.count)
+    CORE(pending_count) CORE(removals_due) CORE(removing) CORE(share_from) CORE(unlisted_from)
+    CORE(sent[ZKL_REQ_KEEPALIVE]) CORE(session.born.boot_ns) CORE(session.born.mono_ns)
+    CORE(session.useless) CORE(session.waits) CORE(chroot_length) CORE(suspicions)
+    CORE(opcodes[ZKL_OPCODE_CREATE2].unknown) CORE(opcodes[ZKL_OPCODE_CONTAINER].unknown)
+    CORE(group_commit.credit) CORE(group_commit.from) CORE(group_commit.held)
+    CORE(opcodes[ZKL_OPCODE_MULTI].unknown) CORE(ephemeral_bytes) CORE(ephemeral_bytes_max)
+    CORE(watch_bytes) CORE(watch_bytes_max) CORE(watch_count)
+    MACHINE(contended) MACHINE(revoked) MACHINE(suspect) MACHINE(czxid) MACHINE(lease_end_boot)
+    MACHINE(limit.out) MACHINE(list_out) MACHINE(limit.permits) MACHINE(on_server)
+    MACHINE(pred_is_by_number) MACHINE(lock_request.posted)
+    CONTENDER(delete_sent) CONTENDER(heir) CONTENDER(transaction)
+    VIEW(agreed) VIEW(permits)
+    PATH(unlisted.last) PATH(unlisted.live_count) PATH(unlisted.next_number) PATH(unlisted.streak)
+    PATH(view.calm) PATH(view.cversion) PATH(view.czxid) PATH(view.link) PATH(view.own)
+    PATH(view.singly_until_mono_ns) PATH(unlisted.row)
+    REQUEST("try", try_only) REQUEST("sync", try_sync)
+    REQUEST("behind_retained", try_behind_retained) REQUEST("watched", watch_own)
+    REQUEST("unlisted", unlisted) REQUEST("retained", retained) REQUEST("posted", posted)
+    REQUEST("views", views) REQUEST("together", together)
+    QUERY(czxid) QUERY(version) QUERY(flag) QUERY(once)
+    REPLY("check", failed_check) REPLY("session", node_session) REPLY("czxid", czxid)
+    REPLY("version", version) REPLY("cversion", cversion) REPLY("pzxid", pzxid)
+    REPLY("number", number)
+    /* clang-format on */
+};
+
+static const struct field *find_field(char of, const char *name, size_t length)
+{
+    const struct field *end = fields + sizeof fields / sizeof *fields;
+    for (const struct field *f = fields; f < end; f++) {
+        bool right = f->of == of || (of == 's' && f->of == 'v');
+        if (right && strncmp(f->name, name, length) == 0 && f->name[length] == '\0')
+            return f;
+    }
+    fail_here("what is %.*s?", (int)length, name);
+}
+
+static void store(const struct field *f, void *place, int64_t value)
+{
+    int32_t half = (int32_t)value;
+    bool flag = value != 0;
+    memcpy(place,
+           f->size == sizeof value  ? (void *)&value
+           : f->size == sizeof half ? (void *)&half
+                                    : &flag,
+           f->size);
+}
+
+/* Into a lock request, a query or a reply: NAME or NAME=NUMBER. */
+static void put(char of, void *base, const char *text)
+{
+    size_t length = strcspn(text, "=");
+    const struct field *f = find_field(of, text, length);
+    store(f, (char *)base + f->offset, text[length] ? number_in(text + length + 1) : 1);
+}
+
+/* [#N|/PATH] NAME VALUE: where it is, and which word is the value. */
+static const struct field *field(const struct command *c, void **place, size_t *value)
+{
+    char of = *word(c, 1);
+    char *base = of == '#'   ? (char *)script_contender((int)number_in(word(c, 1) + 1))
+                 : of == '/' ? (char *)path(c, 1)
+                             : (char *)s;
+    *value = of == '#' || of == '/' ? 3 : 2;
+    const char *name = word(c, *value - 1);
+    const struct field *f = find_field(*value == 3 ? of : 's', name, strlen(name));
+    *place = (f->of == 'v' ? (char *)&view : base) + f->offset;
+    return f;
+}
+
+static void set(const struct command *c)
+{
+    void *place;
+    size_t i;
+    const struct field *f = field(c, &place, &i);
+    store(f, place, number(c, i));
+}
+
+/* VALUE: a number; "some": anything but 0. */
+static void check(const struct command *c)
+{
+    void *place;
+    size_t i;
+    const struct field *f = field(c, &place, &i);
+    int64_t value = 0;
+    int32_t half;
+    if (f->size == sizeof half) {
+        memcpy(&half, place, sizeof half);
+        value = half;
+    } else if (f->size == sizeof(bool)) {
+        value = *(bool *)place;
+    } else {
+        memcpy(&value, place, sizeof value);
+    }
+    bool right = strcmp(word(c, i), "some") == 0 ? value != 0 : value == number(c, i);
+    if (!right)
+        fail_here("it is %lld", (long long)value);
+}
+
+/* --- the owner ------------------------------------------------------------ */
+
 static void add_to_request(struct zkl_lock_request *r, const char *text)
 {
-    const char *value = value_of(text, "lease");
-    static const char *const names[] = {"try",     "sync",     "behind_retained",
-                                        "watched", "unlisted", "retained",
-                                        "posted",  "views",    "together"};
-    bool *const flags[] = {&r->try_only,  &r->try_sync, &r->try_behind_retained,
-                           &r->watch_own, &r->unlisted, &r->retained,
-                           &r->posted,    &r->views,    &r->together};
-    if (value)
-        r->lease_ns = number_in(value) * 1000000;
+    if (value_of(text, "lease"))
+        r->lease_ns = number_in(value_of(text, "lease")) * MS;
     else if (strcmp(text, "read") == 0)
         r->naming.role = ZKL_ROLE_READ;
     else if (strcmp(text, "write") == 0)
         r->naming.role = ZKL_ROLE_WRITE;
     else
-        *flags[index_of(names, sizeof names / sizeof *names, text)] = true;
+        put('l', r, text);
 }
 
 /* lock PATH [try] ... */
 static void lock(const struct command *c, size_t from)
 {
-    struct zkl_lock_request request = {.path = script_path(s, keep(word(c, 1)))};
+    struct zkl_lock_request request = {.path = path(c, 1)};
     for (size_t i = from; i < c->count; i++)
         add_to_request(&request, word(c, i));
-    script_acquire(s, request);
+    script_acquire(request);
 }
 
 /* hold PATH NUMBER [try] ...: likewise, and it gets it by a list, uncontended. */
@@ -117,8 +261,8 @@ static void hold(const struct command *c)
     char child[40];
     lock(c, 3);
     snprintf(child, sizeof child, "%d:%s", s->guids, word(c, 2));
-    script_created(s, (int32_t)number(c, 2));
-    script_listed(s, child);
+    script_created((int32_t)number(c, 2), s->zxid++);
+    script_listed(ZKL_REQ_LIST, 0, child);
 }
 
 /* ask KIND PATH [czxid=N] [version=N] [data=TEXT] [flag] [once] */
@@ -126,21 +270,19 @@ static void ask(const struct command *c)
 {
     struct zkl_query query = {.kind = kind(c, 1), .path = keep(word(c, 2))};
     for (size_t i = 3; i < c->count; i++) {
-        const char *text = word(c, i), *value;
-        if ((value = value_of(text, "czxid")))
-            query.czxid = number_in(value);
-        else if ((value = value_of(text, "version")))
-            query.version = (int32_t)number_in(value);
-        else if ((value = value_of(text, "data")))
-            query.data = keep(value);
-        else if (strcmp(text, "flag") == 0)
-            query.flag = true;
-        else if (strcmp(text, "once") == 0)
-            query.once = true;
+        const char *data = value_of(word(c, i), "data");
+        if (data)
+            query.data = keep(data);
         else
-            fail_here("what is a query's %s?", text);
+            put('q', &query, word(c, i));
     }
-    script_ask(s, query);
+    script_ask(query);
+}
+
+static void withdraw(int number)
+{
+    zkl_core_withdraw(&s->core, script_now(), &s->queries[number - 1]);
+    memset(&s->queries[number - 1], 0xee, sizeof s->queries[0]);
 }
 
 static void set_data(struct zkl_contender *c, size_t size)
@@ -152,62 +294,62 @@ static void set_data(struct zkl_contender *c, size_t size)
     c->machine.lock_request.data = data;
 }
 
+static void stop(int number, int code)
+{
+    zkl_core_stop(&s->core, script_now(), script_contender(number), code);
+}
+
+static void unlock(int number)
+{
+    zkl_core_release(&s->core, script_now(), script_contender(number));
+}
+
+/* If it is there: as its state wants it. */
+static void let_go(int number)
+{
+    enum zkl_contender_state state = s->contenders[number - 1].machine.state;
+    if (!s->live[number - 1])
+        return;
+    if (state == ZKL_CONTENDER_HOLDING || state == ZKL_CONTENDER_LOSTHOLD)
+        unlock(number);
+    else
+        stop(number, ZKL_ECANCELED);
+}
+
 /* The session ends, and whoever is there goes. */
 static void all_go(void)
 {
-    script_event(s, ZKL_SE_EXPIRED);
-    for (int i = 1; i <= SCRIPT_CONTENDERS; i++) {
-        if (s->live[i - 1] && s->contenders[i - 1].machine.state == ZKL_CONTENDER_LOSTHOLD)
-            script_unlock(s, i);
-        else if (s->live[i - 1])
-            script_stop(s, i, ZKL_ECANCELED);
-    }
+    script_event(ZKL_SE_EXPIRED, 0);
+    for (int i = 1; i <= SCRIPT_CONTENDERS; i++)
+        let_go(i);
 }
 
 static bool owner_does(const struct command *c)
 {
-    const char *name = c->words[0];
-    if (strcmp(name, "lock") == 0)
-        lock(c, 2);
-    else if (strcmp(name, "hold") == 0)
-        hold(c);
-    else if (strcmp(name, "queue") == 0)
-        script_queue(s, keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3));
-    else if (strcmp(name, "wait") == 0)
-        script_wait(s, keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3));
-    else if (strcmp(name, "stop") == 0)
-        script_stop(s, who(c), code(word(c, 2)));
-    else if (strcmp(name, "unlock") == 0)
-        script_unlock(s, who(c));
-    else if (strcmp(name, "abandon") == 0)
-        script_abandon(s, who(c));
-    else if (strcmp(name, "data") == 0) /* of the node to be: so many bytes */
-        set_data(script_contender(s, (int)number(c, 1)), (size_t)number(c, 2));
-    else if (strcmp(name, "look_at") == 0) /* the path was read, and has this czxid */
-        zkl_transaction_look_at(&s->core, script_contender(s, (int)number(c, 1)),
-                                &(struct zkl_reply){.czxid = number(c, 2)});
-    else if (strcmp(name, "renew") == 0)
-        assert_true(zkl_core_renew(&s->core, s->core.now, script_contender(s, (int)number(c, 1)),
-                                   number(c, 2) * 1000000));
-    else if (strcmp(name, "close") == 0)
-        script_close(s);
-    else if (strcmp(name, "all_go") == 0)
-        all_go();
-    else if (strcmp(name, "ask") == 0)
-        ask(c);
-    else if (strcmp(name, "withdraw") == 0)
-        script_withdraw(s, c->count > 1 ? (int)number(c, 1) : s->asked);
-    else if (strcmp(name, "end_path") == 0)
-        zkl_unlisted_end(&s->core, s->core.now, &script_path(s, keep(word(c, 1)))->unlisted);
-    else
-        return false;
-    return true;
+    DO("lock", lock(c, 2));
+    DO("hold", hold(c));
+    DO("queue", script_queue(keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3)));
+    DO("wait", script_wait(keep(word(c, 1)), (int32_t)number(c, 2), rest(c, 3)));
+    DO("stop", stop(who(c), code(word(c, 2))));
+    DO("unlock", unlock(who(c)));
+    DO("let_go", let_go(who(c)));
+    DO("abandon", zkl_core_abandon(&s->core, script_now(), contender(c), ZKL_REASON_OWNER_EXITED));
+    DO("data", set_data(contender(c), (size_t)number(c, 2))); /* of the node to be: so many bytes */
+    DO("look_at", /* the path was read, and has this czxid */
+       zkl_transaction_look_at(&s->core, contender(c), &(struct zkl_reply){.czxid = number(c, 2)}));
+    DO("renew",
+       assert_true(zkl_core_renew(&s->core, s->core.now, contender(c), number(c, 2) * MS)));
+    DO("close", script_close());
+    DO("all_go", all_go());
+    DO("ask", ask(c));
+    DO("withdraw", withdraw(c->count > 1 ? (int)number(c, 1) : s->asked));
+    DO("end_path", zkl_unlisted_end(&s->core, s->core.now, &path(c, 1)->unlisted));
+    return false;
 }
 
 /* --- several at once ------------------------------------------------------ */
 
 static struct zkl_bundle bundle;
-static struct zkl_semaphore_view view;
 static char said[100]; /* to the owner of the bundle */
 static bool is_given_back;
 
@@ -228,7 +370,7 @@ static void take(const struct command *c)
 {
     static struct zkl_bundle_member members[8];
     size_t count = (size_t)number(c, 1);
-    struct zkl_lock_request permit = {.path = script_path(s, "/s/leases"),
+    struct zkl_lock_request permit = {.path = script_path("/s/leases"),
                                       .data = "us",
                                       .naming.role = ZKL_ROLE_PERMIT,
                                       .quota.view = &view};
@@ -251,7 +393,7 @@ static void take(const struct command *c)
         s->live[i] = true;
     }
     members[0].lock_request =
-        (struct zkl_lock_request){.path = script_path(s, "/s/locks"), .data = "us"};
+        (struct zkl_lock_request){.path = script_path("/s/locks"), .data = "us"};
     zkl_bundle_acquire(&s->core, s->core.now, &bundle);
 }
 
@@ -275,13 +417,13 @@ static void take_group(const struct command *c)
     bundle = (struct zkl_bundle){.members = members, .count = count};
     for (size_t i = 0; i < count; i++) {
         struct zkl_lock_request *r = &members[i].lock_request;
-        *r = (struct zkl_lock_request){.path = script_path(s, paths[i]), .data = "us"};
+        *r = (struct zkl_lock_request){.path = script_path(paths[i]), .data = "us"};
         for (size_t j = is_mixed ? 3 : 2; j < c->count; j++)
             add_to_request(r, word(c, j));
         bundle.lease_ns = r->lease_ns;
         r->lease_ns = 0;
         if (is_mixed && i == 1) {
-            r->path = script_path(s, paths[0]);
+            r->path = script_path(paths[0]);
             r->naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};
             r->unlisted = false;
         }
@@ -301,51 +443,75 @@ static void release_group(void)
 
 static bool bundle_does(const struct command *c)
 {
-    const char *name = c->words[0];
-    if (strcmp(name, "take") == 0)
-        take(c);
-    else if (strcmp(name, "group") == 0)
-        take_group(c);
-    else if (strcmp(name, "unlock_all") == 0)
-        release_group();
-    else if (strcmp(name, "stop_all") == 0)
-        zkl_bundle_stop(&s->core, s->core.now, &bundle, code(word(c, 1)));
-    else if (strcmp(name, "said") == 0)
-        assert_string_equal(said, rest(c, 1));
-    else if (strcmp(name, "ahead") == 0) /* a list that is out will show the zxid of its create */
-        assert_true(script_contender(s, (int)number(c, 1))->transaction->ahead);
-    else if (strcmp(name, "bundle") == 0)
-        expect_bundle(c);
-    else
-        return false;
-    return true;
+    DO("take", take(c));
+    DO("group", take_group(c));
+    DO("unlock_all", release_group());
+    DO("stop_all", zkl_bundle_stop(&s->core, s->core.now, &bundle, code(word(c, 1))));
+    DO("said", assert_string_equal(said, rest(c, 1)));
+    DO("ahead",
+       assert_true(
+           contender(c)
+               ->transaction->ahead)); /* a list that is out will show the zxid of its create */
+    DO("bundle", expect_bundle(c));
+    DO("culprit", assert_int_equal(bundle.culprit, number(c, 1)));
+    return false;
 }
 
 /* --- the link and the time ------------------------------------------------ */
+
+/* Time passes until such a request is out. */
+static void await(enum zkl_request_kind of)
+{
+    for (int64_t until = s->now_ms + 20000; s->now_ms < until; script_at(s->now_ms + 10)) {
+        for (size_t i = 0; i < s->request_count; i++) {
+            if (s->requests[i].kind == of)
+                return;
+        }
+    }
+    fail_here("there is none");
+}
+
+static int64_t window_end_ms(void)
+{
+    return (zkl_session_window_end(&s->core.session) - script_now().boot_ns) / MS + s->now_ms;
+}
+
+/* The same, with all else answered. */
+static void await_alone(enum zkl_request_kind of)
+{
+    enum zkl_request_kind next;
+    for (int i = 0; i < 20000; i++, script_at(s->now_ms + 1)) {
+        while (script_next(&next) && next != of)
+            script_reply(next, (struct zkl_reply){.answer = ZKL_ANSWER_OK});
+        if (next == of)
+            return;
+    }
+    fail_here("there is none");
+}
 
 static bool link_does(const struct command *c)
 {
     static const char *const events[ZKL_SESSION_EVENT_TYPES] = {
         "up", "down", "expired", "probe up", "probe down", "timer", "auth failed", "close"};
-    const char *name = c->words[0];
-    if (strcmp(name, "event") == 0)
-        script_event(
-            s, (enum zkl_session_event_type)index_of(events, ZKL_SESSION_EVENT_TYPES, word(c, 1)));
-    else if (strcmp(name, "up") == 0)
-        script_up(s, c->count > 1 ? number(c, 1) : SCRIPT_SESSION);
-    else if (strcmp(name, "down") == 0)
-        script_down(s);
-    else if (strcmp(name, "hang_up") == 0)
-        script_hang_up(s);
-    else if (strcmp(name, "at") == 0)
-        script_at(s, number(c, 1));
-    else if (strcmp(name, "after") == 0)
-        script_at(s, s->now_ms + number(c, 1));
-    else if (strcmp(name, "sleep_until") == 0)
-        script_sleep_until(s, number(c, 1));
-    else
-        return false;
-    return true;
+    DO("event",
+       enum zkl_session_event_type type = (enum zkl_session_event_type)INDEX_OF(events, word(c, 1));
+       script_event(type, type == ZKL_SE_PROBE_UP ? SCRIPT_SESSION + 1 : 0));
+    DO("up", script_event(ZKL_SE_UP, c->count > 1 ? number(c, 1) : SCRIPT_SESSION));
+    DO("down", script_down(false));
+    DO("hang_up", script_down(true));
+    DO("at", script_at(number(c, 1)));
+    DO("after", script_at(s->now_ms + number(c, 1)));
+    DO("after_window", script_at(window_end_ms() + number(c, 1)));
+    /* The process is stopped until then: no timer runs meanwhile. */
+    DO("sleep_until", s->now_ms = number(c, 1));
+    DO("sleep", s->now_ms += number(c, 1));
+    DO("sleep_past_window", s->now_ms = window_end_ms() + number(c, 1));
+    DO("await", await(kind(c, 1)));
+    DO("await_alone", await_alone(kind(c, 1)));
+    DO("now", says(c, "%d", (int)s->now_ms));
+    DO("no_writes", /* which would prove something */
+       for (size_t i = 0; i < s->request_count; i++) assert_false(s->requests[i].stamp.writes));
+    return false;
 }
 
 /* --- the server ----------------------------------------------------------- */
@@ -358,43 +524,37 @@ static void add_children(struct zkl_reply *r, const char *text)
     snprintf(copy, sizeof copy, "%s", text);
     r->children = list;
     for (char *one = strtok(copy, ","); one && r->child_count < 8; one = strtok(NULL, ",")) {
-        list[r->child_count] = *one == '#' ? script_contender(s, atoi(one + 1))->machine.node
+        list[r->child_count] = *one == '#' ? script_contender(atoi(one + 1))->machine.node
                                            : script_child(one, names[r->child_count]);
         r->child_count++;
     }
 }
 
-/* answer KIND ANSWER [check=N] [session=N] [czxid=N] [version=N] [number=N] [name=TEXT] [data=TEXT] */
+/* answer KIND ANSWER|CODE [check=N] [session=N] [czxid=N] [version=N] [number=N] [name=TEXT] [data=TEXT] */
 static void reply(const struct command *c)
 {
-    struct zkl_reply r = {.answer = answer(c, 2)};
+    static char data[TEXT_MAX];
+    struct zkl_reply r = {0};
+    if (*word(c, 2) == '-') { /* a code of libzookeeper's */
+        r.number = (int)number(c, 2);
+        r.answer = zkl_map_rc(r.number);
+    } else {
+        r.answer = answer(c, 2);
+    }
     for (size_t i = 3; i < c->count; i++) {
         const char *text = word(c, i), *value;
-        if ((value = value_of(text, "check")))
-            r.failed_check = (size_t)number_in(value);
-        else if ((value = value_of(text, "session")))
-            r.node_session = number_in(value);
-        else if ((value = value_of(text, "czxid")))
-            r.czxid = number_in(value);
-        else if ((value = value_of(text, "version")))
-            r.version = (int32_t)number_in(value);
-        else if ((value = value_of(text, "cversion")))
-            r.cversion = (int32_t)number_in(value);
-        else if ((value = value_of(text, "pzxid")))
-            r.pzxid = number_in(value);
-        else if ((value = value_of(text, "number")))
-            r.number = (int)number_in(value);
-        else if ((value = value_of(text, "name")))
+        if ((value = value_of(text, "name"))) {
             r.name = value;
-        else if ((value = value_of(text, "children")))
+        } else if ((value = value_of(text, "children"))) {
             add_children(&r, value);
-        else if ((value = value_of(text, "data"))) {
-            r.data = value;
-            r.data_size = strlen(value);
-        } else
-            fail_here("what is an answer's %s?", text);
+        } else if ((value = value_of(text, "data"))) {
+            r.data_size = read_text(value, data);
+            r.data = data;
+        } else {
+            put('r', &r, text);
+        }
     }
-    script_reply(s, kind(c, 1), r);
+    script_reply(kind(c, 1), r);
 }
 
 /* Alone: all that is awaited is answered with OK; else, as "answer" is, what is of that kind and before any other. */
@@ -403,9 +563,9 @@ static void serve(const struct command *c)
     bool all = c->count == 1;
     enum zkl_request_kind next, of = all ? ZKL_REQUEST_KINDS : kind(c, 1);
     rest(c, 2);
-    while (script_next(s, &next) && (all || next == of)) {
+    while (script_next(&next) && (all || next == of)) {
         if (all)
-            script_answer(s, next, ZKL_ANSWER_OK);
+            script_reply(next, (struct zkl_reply){.answer = ZKL_ANSWER_OK});
         else
             reply(c);
     }
@@ -416,9 +576,9 @@ static void prove_until(int64_t ms)
 {
     enum zkl_request_kind next;
     while (s->now_ms < ms) {
-        script_at(s, s->now_ms + 1);
-        while (script_next(s, &next) && next == ZKL_REQ_CHECK_ALL)
-            script_answer(s, ZKL_REQ_CHECK_ALL, ZKL_ANSWER_OK);
+        script_at(s->now_ms + 1);
+        while (script_next(&next) && next == ZKL_REQ_CHECK_ALL)
+            script_reply(ZKL_REQ_CHECK_ALL, (struct zkl_reply){.answer = ZKL_ANSWER_OK});
     }
 }
 
@@ -428,7 +588,7 @@ static void count_out(const struct command *c)
     bool any = strcmp(word(c, 1), "any") == 0;
     enum zkl_request_kind next;
     int64_t count = 0;
-    script_next(s, &next); /* which drops what is forgotten */
+    script_next(&next); /* which drops what is forgotten */
     for (size_t i = 0; i < s->request_count; i++)
         count += any || s->requests[i].kind == kind(c, 1);
     if (count != number(c, 2))
@@ -437,7 +597,7 @@ static void count_out(const struct command *c)
 
 /* made DELETES N[:SEQUENCE] ...: the answer to a transaction of so many deletes and then the creates of these
  * contenders, each with this number, or the next at its path. */
-static void made(const struct command *c)
+static void made_all(const struct command *c)
 {
     static char names[WORDS_MAX][ZKL_NODE_NAME_MAX + 12];
     const char *children[WORDS_MAX];
@@ -448,12 +608,12 @@ static void made(const struct command *c)
         if (i < deletes)
             continue;
         const char *one = word(c, 2 + i - deletes), *colon = strchr(one, ':');
-        const struct zkl_contender_machine *m = &script_contender(s, atoi(one))->machine;
+        const struct zkl_contender_machine *m = &script_contender(atoi(one))->machine;
         zkl_name_prefix(&m->lock_request.naming, m->guid, names[i]);
         sprintf(names[i] + strlen(names[i]), "%010d",
                 colon ? atoi(colon + 1) : m->lock_request.path->unlisted.next_number);
     }
-    script_reply(s, ZKL_REQ_CREATE_ALL,
+    script_reply(ZKL_REQ_CREATE_ALL,
                  (struct zkl_reply){.children = children, .child_count = count});
 }
 
@@ -471,49 +631,214 @@ static void put_first(const struct command *c)
     s->requests[0] = request;
 }
 
+/* A server that does all it is asked, until nothing is asked any more. Before our node are these children, as long as
+ * there is one. */
+static int made; /* the GUID of our node; 0: it is not there */
+
+static void serve_well(const char *before)
+{
+    enum zkl_request_kind next;
+    char children[100];
+    for (int i = 0; i < 100 && script_next(&next); i++) {
+        struct zkl_reply r = {
+            .answer = ZKL_ANSWER_OK, .node_session = SCRIPT_SESSION, .czxid = 101};
+        snprintf(children, sizeof children, made ? "%s %d:9" : "%s x", before, made);
+        if (next == ZKL_REQ_DELETE)
+            made = 0;
+        if (next == ZKL_REQ_CREATE) {
+            made = s->guids;
+            script_created(9, s->zxid++);
+        } else if (next == ZKL_REQ_LIST) {
+            script_listed(next, 0, children);
+        } else if (next == ZKL_REQ_LIST_LOCK_PATH) {
+            script_listed(next, 500, before);
+        } else {
+            script_reply(next, r);
+        }
+    }
+    assert_false(script_next(&next));
+}
+
+static bool is_over(void)
+{
+    return !s->core.first && !s->core.queries && !s->core.removing &&
+           (s->core.watch_count == 0 || s->core.opcodes[ZKL_OPCODE_REMOVE_WATCHES].unknown) &&
+           s->core.pending_count <=
+               (size_t)(s->core.keepalive.id != 0) + (s->core.watched_read.id != 0);
+}
+
+/* So the first contender gets it, is let go once it has, and nothing is left. */
+static void serve_to_the_end(void)
+{
+    enum zkl_request_kind next;
+    for (int i = 0; i < 200 && !is_over(); i++) {
+        if (s->live[0] && (s->contenders[0].machine.state == ZKL_CONTENDER_HOLDING ||
+                           s->contenders[0].machine.state == ZKL_CONTENDER_LOSTHOLD))
+            unlock(1);
+        else if (script_next(&next))
+            serve_well("");
+        else
+            script_at(s->now_ms + 50);
+    }
+    if (!is_over())
+        fail_here("it does not end:\n%s", s->text);
+}
+
+/* serve_but KIND ANSWER: those are answered so, others well. */
+static void serve_but(const struct command *c)
+{
+    enum zkl_request_kind next;
+    for (rest(c, 2); script_next(&next);) {
+        if (next == kind(c, 1))
+            reply(c);
+        else
+            script_reply(next, (struct zkl_reply){.answer = ZKL_ANSWER_OK});
+    }
+}
+
+/* Of the nodes 7 that are watched that in /p is deleted, that in /q denied and that in /r changed, and no event came. With
+ * late the keepalives, and what is behind them, have to wait. */
+static void serve_silently(bool late)
+{
+    enum zkl_request_kind next;
+    while (script_next(&next) && !(late && next == ZKL_REQ_KEEPALIVE)) {
+        const char *of = s->requests[0].path;
+        struct zkl_reply r = {.answer = next == ZKL_REQ_KEEPALIVE || next == ZKL_REQ_CHECK_ALL
+                                            ? ZKL_ANSWER_OK
+                                            : ZKL_ANSWER_NOMEM};
+        if (next == ZKL_REQ_KEEPALIVE && strstr(of, "0000000007")) {
+            r.answer = *of && of[1] == 'p'   ? ZKL_ANSWER_NONODE
+                       : *of && of[1] == 'q' ? ZKL_ANSWER_NOAUTH
+                                             : ZKL_ANSWER_OK;
+            r.version = of[1] == 'r';
+        }
+        script_reply(next, r);
+    }
+}
+
+/* Of the nodes that the oldest heartbeat checks its answer names the first that is denied. */
+static void deny_in_one(int good)
+{
+    const struct script_request *request = s->requests;
+    const struct zkl_heartbeat *heartbeat = s->core.heartbeats;
+    size_t denied = ZKL_HEARTBEAT_CHECKS_MAX;
+    while (request->kind != ZKL_REQ_CHECK_ALL)
+        request++;
+    while (heartbeat->pending.id != request->id)
+        heartbeat++;
+    for (const struct zkl_contender *c = s->core.first; c; c = c->next) {
+        if (c->heartbeat_serial == heartbeat->serial && c != script_contender(good) &&
+            c->heartbeat_index < denied)
+            denied = c->heartbeat_index;
+    }
+    bool any = denied < ZKL_HEARTBEAT_CHECKS_MAX;
+    script_reply(ZKL_REQ_CHECK_ALL,
+                 (struct zkl_reply){.answer = any ? ZKL_ANSWER_NOAUTH : ZKL_ANSWER_OK,
+                                    .failed_check = any ? denied : 0});
+}
+
+/* deny_all_but N TRIPS: in fewer round trips the session is proved as of now. In each all heartbeats that are out are
+ * answered. */
+static void deny_all_but(int good, int trips)
+{
+    while (s->core.session.proof.newest_proof_boot < s->core.now.boot_ns) {
+        int out = 0;
+        assert_true(--trips > 0);
+        for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)
+            out += s->core.heartbeats[i].pending.id != 0;
+        for (; out > 0; out--)
+            deny_in_one(good);
+    }
+}
+
+/* choose KIND plain|flag|checks hung_up|answered: by which of the servers operations it goes, and what becomes of it. */
+static void choose(const struct command *c)
+{
+    struct zkl_request request = {.kind = kind(c, 1), .path = "/q"};
+    struct zkl_pending pending = {.kind = request.kind};
+    request.flag = strcmp(word(c, 2), "flag") == 0;
+    request.check_count = strcmp(word(c, 2), "checks") == 0;
+    if (strcmp(word(c, 2), "plain") != 0)
+        pending.opcode = zkl_opcode_choose(&s->core, &request);
+    assert_true(!request.check_count || pending.opcode == ZKL_OPCODE_MULTI);
+    if (strcmp(word(c, 3), "hung_up") == 0)
+        zkl_opcode_hung_up(&s->core, &pending);
+    else
+        zkl_opcode_answered(&s->core, &pending, ZKL_ANSWER_OK);
+}
+
+static void fire(uint64_t id, enum zkl_fired what)
+{
+    zkl_core_fired(&s->core, s->core.now, id, what);
+}
+
+/* Of a watch that is not there any more: wherever it may have been. */
+static void fire_late(uint64_t id)
+{
+    for (uint64_t place = 0; place < ZKL_WATCH_BUCKETS; place++)
+        fire(id * ZKL_WATCH_BUCKETS + place, ZKL_FIRED_DELETED);
+}
+
+/* The watch that this contender has for that. */
+static struct zkl_watch *watch_of(const struct command *c)
+{
+    static const char *const subs[ZKL_SUBS] = {[ZKL_SUB_PRED] = "pred",
+                                               [ZKL_SUB_OWN] = "own",
+                                               [ZKL_SUB_LOCK_PATH] = "children",
+                                               [ZKL_SUB_LIMIT] = "number"};
+    return contender(c)->subs[INDEX_OF(subs, word(c, 2))].watch;
+}
+
+static uint64_t noted_watch;
+static const char *noted_path;
+
 static bool server_does(const struct command *c)
 {
     static const char *const ways[] = {"deleted", "other"};
-    static const char *const subs[ZKL_SUBS] = {
-        [ZKL_SUB_LOCK_PATH] = "children", [ZKL_SUB_LIMIT] = "number"};
-    const char *name = c->words[0];
-    if (strcmp(name, "answer") == 0)
-        reply(c);
-    else if (strcmp(name, "created") == 0)
-        script_created(s, (int32_t)number(c, 1));
-    else if (strcmp(name, "created_plain") == 0)
-        script_created_plain(s, (int32_t)number(c, 1));
-    else if (strcmp(name, "listed") == 0)
-        script_listed(s, rest(c, 1));
-    else if (strcmp(name, "lock_path_listed") == 0)
-        script_lock_path_listed(s, number(c, 1), rest(c, 2));
-    else if (strcmp(name, "statted") == 0)
-        script_statted(s, number(c, 1), number(c, 2));
-    else if (strcmp(name, "missing") == 0)
-        script_missing(s, (size_t)number(c, 1));
-    else if (strcmp(name, "made") == 0)
-        made(c);
-    else if (strcmp(name, "first") == 0)
-        put_first(c);
-    else if (strcmp(name, "serve") == 0)
-        serve(c);
-    else if (strcmp(name, "prove_until") == 0)
-        prove_until(number(c, 1));
-    else if (strcmp(name, "out") == 0)
-        count_out(c);
-    else if (strcmp(name, "fired") == 0)
-        script_fired(s, word(c, 1), (enum zkl_fired)index_of(ways, 2, word(c, 2)));
-    else if (strcmp(name, "fired_for") == 0) /* the watch that this contender has for that */
-        zkl_core_fired(&s->core, s->core.now,
-                       script_contender(s, (int)number(c, 1))
-                           ->subs[index_of(subs, ZKL_SUBS, word(c, 2))]
-                           .watch->id,
-                       ZKL_FIRED_OTHER);
-    else if (strcmp(name, "refuse") == 0) /* what sending such a request leads to; OK: it is sent */
-        s->refuse[kind(c, 1)] = answer(c, 2);
-    else
-        return false;
-    return true;
+    DO("answer", reply(c));
+    DO("created", script_created((int32_t)number(c, 1), s->zxid++));
+    DO("created_plain", script_created((int32_t)number(c, 1), 0)); /* its czxid is not known */
+    DO("listed", script_listed(ZKL_REQ_LIST, 0, rest(c, 1)));
+    DO("lock_path_listed", script_listed(ZKL_REQ_LIST_LOCK_PATH, number(c, 1), rest(c, 2)));
+    DO("statted", script_reply(ZKL_REQ_STAT, (struct zkl_reply){.node_session = number(c, 1),
+                                                                .czxid = number(c, 2)}));
+    DO("missing", /* a heartbeat found this one of its nodes missing */
+       script_reply(ZKL_REQ_CHECK_ALL, (struct zkl_reply){.answer = ZKL_ANSWER_NONODE,
+                                                          .failed_check = (size_t)number(c, 1)}));
+    DO("made", made_all(c));
+    DO("first", put_first(c));
+    DO("serve", serve(c));
+    DO("serve_well", serve_well(rest(c, 1)));
+    DO("serve_to_the_end", serve_to_the_end());
+    DO("has_node", made = (int)number(c, 1));
+    DO("deny_all_but", deny_all_but((int)number(c, 1), (int)number(c, 2)));
+    DO("serve_but", serve_but(c));
+    DO("serve_silently", serve_silently(number(c, 1) != 0));
+    DO("choose", choose(c));
+    DO("clear_suspects", zkl_opcode_link_up(&s->core));
+    DO("link_comes", zkl_opcode_link_comes(&s->core));
+    DO("nobody_hung_up", zkl_opcode_hung_up(&s->core, NULL));
+    DO("prove_until", prove_until(number(c, 1)));
+    DO("out", count_out(c));
+    DO("fired", script_fired(word(c, 1), (enum zkl_fired)INDEX_OF(ways, word(c, 2))));
+    DO("fired_for", fire(watch_of(c)->id, ZKL_FIRED_OTHER));
+    DO("gone_before",
+       struct zkl_watch *watch = s->live[0] ? s->contenders[0].subs[ZKL_SUB_PRED].watch : NULL;
+       if (watch) fire(watch->id,
+                       ZKL_FIRED_DELETED)); /* #1, if it is there, hears so of its predecessor */
+    DO("note", noted_watch = watch_of(c)->id; noted_path = keep(watch_of(c)->path));
+    DO("plan", /* a watch on that path, by this contender for its own node */
+       zkl_watch_plan(&s->core, &contender(c)->subs[ZKL_SUB_OWN], contender(c), noted_path,
+                      ZKL_WATCH_DATA));
+    DO("watched", says(c, "%zu", strlen(watch_of(c)->path))); /* how long its path is */
+    DO("owner_kept", /* bytes of the owner that is kept with its predecessor's watch */
+       const char *owner = contender(c)->subs[ZKL_SUB_PRED].watch->owner;
+       says(c, "%d", owner ? (int)strlen(owner) : -1));
+    DO("fired_noted", fire(noted_watch, ZKL_FIRED_OTHER));
+    DO("fired_late", fire_late(noted_watch / ZKL_WATCH_BUCKETS));
+    /* what sending such a request leads to; OK: it is sent */
+    DO("refuse", s->refuse[kind(c, 1)] = answer(c, 2));
+    return false;
 }
 
 /* --- what is recorded ----------------------------------------------------- */
@@ -540,7 +865,7 @@ void expect(const char *text)
     squeeze(s->text, came, sizeof came);
     if (strcmp(wanted, came) != 0)
         fail_here("expected:\n%s\ncame:\n%s", text, s->text);
-    script_forget(s);
+    script_forget();
 }
 
 /* Are there such lines, the first of which ends so? "a | b" is two; " ..." at the end: and more. */
@@ -572,196 +897,60 @@ static bool has(const char *text)
     return false;
 }
 
-/* --- what is inside ------------------------------------------------------- */
-
-/* By name: of the script, of its core, of a contender's machine (#1), of a path (/r). */
-static const struct field {
-    char of;
-    const char *name;
-    size_t offset, size;
-} fields[] = {
-#define FIELD(of, type, prefix, name)                                                              \
-    {                                                                                              \
-        of, #name, offsetof(type, prefix name), sizeof((type *)0)->prefix name                     \
-    }
-#define SCRIPT(name) FIELD('s', struct script, , name)
-#define CORE(name) FIELD('s', struct script, core., name)
-#define MACHINE(name) FIELD('#', struct zkl_contender, machine., name)
-#define CONTENDER(name) FIELD('#', struct zkl_contender, , name)
-#define VIEW(name) FIELD('v', struct zkl_semaphore_view, , name)
-#define PATH(name) FIELD('/', struct zkl_path, , name)
-    SCRIPT(keepalives),
-    SCRIPT(quiet),
-    SCRIPT(unprovable),
-    SCRIPT(young),
-    SCRIPT(zxid),
-    SCRIPT(port.trace),
-    SCRIPT(request_count),
-    CORE(first),
-    CORE(first_read_wanted),
-    CORE(group_commit.under_way),
-    CORE(leftovers.count),
-    CORE(pending_count),
-    CORE(removals_due),
-    CORE(removing),
-    CORE(share_from),
-    CORE(unlisted_from),
-    CORE(sent[ZKL_REQ_KEEPALIVE]),
-    CORE(session.born.boot_ns),
-    CORE(session.born.mono_ns),
-    CORE(session.useless),
-    CORE(session.waits),
-    CORE(chroot_length),
-    CORE(suspicions),
-    CORE(opcodes[ZKL_OPCODE_CREATE2].unknown),
-    CORE(opcodes[ZKL_OPCODE_CONTAINER].unknown),
-    CORE(group_commit.credit),
-    CORE(group_commit.from),
-    CORE(group_commit.held),
-    CORE(opcodes[ZKL_OPCODE_MULTI].unknown),
-    CORE(ephemeral_bytes),
-    CORE(watch_bytes),
-    CORE(watch_bytes_max),
-    CORE(watch_count),
-    CONTENDER(delete_sent),
-    CONTENDER(heir),
-    CONTENDER(transaction),
-    MACHINE(contended),
-    MACHINE(revoked),
-    MACHINE(suspect),
-    MACHINE(czxid),
-    MACHINE(lease_end_boot),
-    MACHINE(limit.out),
-    MACHINE(list_out),
-    MACHINE(limit.permits),
-    MACHINE(on_server),
-    MACHINE(pred_is_by_number),
-    MACHINE(lock_request.posted),
-    VIEW(agreed),
-    VIEW(permits),
-    PATH(unlisted.last),
-    PATH(unlisted.live_count),
-    PATH(unlisted.next_number),
-    PATH(unlisted.streak),
-    PATH(view.calm),
-    PATH(view.cversion),
-    PATH(view.czxid),
-    PATH(view.link),
-    PATH(view.own),
-    PATH(view.singly_until_mono_ns),
-    PATH(unlisted.row),
-};
-
-/* [#N|/PATH] NAME VALUE: where it is, and which word is the value. */
-static const struct field *field(const struct command *c, void **place, size_t *value)
+/* place N -> how many are before it, behind whom, whose that is */
+static void say_place(const struct command *c)
 {
-    char of = *word(c, 1);
-    bool is_own = of != '#' && of != '/';
-    char *base = (char *)s;
-    if (of == '#')
-        base = (char *)script_contender(s, (int)number_in(word(c, 1) + 1));
-    if (of == '/')
-        base = (char *)script_path(s, keep(word(c, 1)));
-    *value = is_own ? 2 : 3;
-    for (const struct field *f = fields; f < fields + sizeof fields / sizeof *fields; f++) {
-        *place = (f->of == 'v' ? (char *)&view : base) + f->offset;
-        if ((is_own ? strchr("sv", f->of) != NULL : f->of == of) &&
-            strcmp(f->name, word(c, *value - 1)) == 0)
-            return f;
-    }
-    fail_here("what is %s?", c->words[*value - 1]);
-}
-
-static void set(const struct command *c)
-{
-    void *place;
-    size_t i;
-    const struct field *f = field(c, &place, &i);
-    int64_t value = number(c, i);
-    int32_t half = (int32_t)value;
-    bool flag = value != 0;
-    if (f->size == sizeof value)
-        memcpy(place, &value, sizeof value);
-    else if (f->size == sizeof half)
-        memcpy(place, &half, sizeof half);
-    else
-        memcpy(place, &flag, sizeof flag);
-}
-
-/* VALUE: a number; "some": anything but 0. */
-static void check(const struct command *c)
-{
-    void *place;
-    size_t i;
-    const struct field *f = field(c, &place, &i);
-    int64_t value = 0;
-    int32_t half;
-    if (f->size == sizeof half) {
-        memcpy(&half, place, sizeof half);
-        value = half;
-    } else if (f->size == sizeof(bool)) {
-        value = *(bool *)place;
-    } else {
-        memcpy(&value, place, sizeof value);
-    }
-    bool right = strcmp(word(c, i), "some") == 0 ? value != 0 : value == number(c, i);
-    if (!right)
-        fail_here("it is %lld", (long long)value);
-}
-
-/* place N BEFORE [OWNER]: so many are before it, and whom it waits for; "-": it waits for none of them in particular. */
-static void expect_place(const struct command *c)
-{
-    struct zkl_queue_place place = zkl_queue_place_of(script_contender(s, (int)number(c, 1)));
-    assert_int_equal(place.before, number(c, 2));
-    if (strcmp(rest(c, 3), "-") == 0)
-        assert_null(place.predecessor);
-    else if (c->count > 3)
-        assert_string_equal(place.owner, rest(c, 3));
+    struct zkl_queue_place place = zkl_queue_place_of(contender(c));
+    says(c, "%zu %s %s", place.before, place.predecessor ? place.predecessor : "-",
+         place.owner ? place.owner : "-");
 }
 
 /* --- commands ------------------------------------------------------------- */
 
+static void begin(void (*how)(void))
+{
+    end_kept();
+    script_free();
+    made = 0;
+    how();
+}
+
+static void look_for(const struct command *c, bool wanted)
+{
+    word(c, 1);
+    if (has(rest(c, 1)) != wanted)
+        fail_here("%sexpected:\n%s\ncame:\n%s", wanted ? "" : "not ", rest(c, 1), s->text);
+}
+
 static bool test_does(const struct command *c)
 {
-    const char *name = c->words[0];
-    bool is_new = strcmp(name, "new") == 0, lacks = strcmp(name, "lacks") == 0;
-    if (is_new || strcmp(name, "again") == 0) { /* a core, not connected or connected */
-        script_free(s);
-        s = is_new ? script_new() : script_connected();
-    } else if (lacks || strcmp(name, "has") == 0) {
-        word(c, 1);
-        if (has(rest(c, 1)) == lacks)
-            fail_here("%sexpected:\n%s\ncame:\n%s", lacks ? "not " : "", rest(c, 1), s->text);
-    } else if (strcmp(name, "nothing") == 0) {
-        expect("");
-    } else if (strcmp(name, "forget") == 0) {
-        script_forget(s);
-    } else if (strcmp(name, "set") == 0) {
-        set(c);
-    } else if (strcmp(name, "check") == 0) {
-        check(c);
-    } else if (strcmp(name, "state") == 0) {
-        const struct zkl_contender *of = script_contender(s, (int)number(c, 1));
-        const char *state = zkl_contender_state_name(of->machine.state);
-        if (strcmp(state, word(c, 2)) != 0)
-            fail_here("it is %s", state);
-    } else if (strcmp(name, "window") == 0) { /* 0: it is empty */
-        assert_int_equal(zkl_session_window_end(&s->core.session) > s->core.now.boot_ns,
-                         number(c, 1));
-    } else if (strcmp(name, "unproved") == 0) {
-        assert_int_equal(zkl_session_proved_until(&s->core.session), 0);
-    } else if (strcmp(name, "place") == 0) {
-        expect_place(c);
-    } else if (strcmp(name, "lost") == 0) { /* how often it heard LOST */
-        assert_int_equal(s->lost[number(c, 1) - 1], number(c, 2));
-    } else {
-        return false;
-    }
-    return true;
+    DO("new", begin(script_new)); /* a core, not connected */
+    DO("again", begin(script_connected));
+    DO("has", look_for(c, true));
+    DO("lacks", look_for(c, false));
+    DO("nothing", expect(""));
+    DO("forget", script_forget());
+    DO("set", set(c));
+    DO("memory", static const char *const ways[] = {"there", "out"};
+       out_of_memory = INDEX_OF(ways, word(c, 1)));
+    DO("check", check(c));
+    DO("state",
+       assert_string_equal(zkl_contender_state_name(contender(c)->machine.state), word(c, 2)));
+    DO("window", /* 0: it is empty */
+       assert_int_equal(zkl_session_window_end(&s->core.session) > script_now().boot_ns,
+                        number(c, 1)));
+    DO("unproved", assert_int_equal(zkl_session_proved_until(&s->core.session), 0));
+    DO("place", say_place(c));
+    DO("awaits_retained",
+       assert_int_equal(zkl_contender_awaits_retained(&contender(c)->machine), number(c, 2)));
+    DO("lost",
+       assert_int_equal(s->lost[number(c, 1) - 1], number(c, 2))); /* how often it heard LOST */
+    DO("live", assert_int_equal(s->live[number(c, 1) - 1], number(c, 2)));
+    return false;
 }
 
 bool obey(const struct command *c)
 {
-    return owner_does(c) || bundle_does(c) || link_does(c) || server_does(c) || test_does(c);
+    return owner_does(c) || bundle_does(c) || link_does(c) || server_does(c) || test_does(c) ||
+           obey_kept(c) || obey_machines(c) || obey_texts(c) || obey_tool(c);
 }

@@ -15,8 +15,9 @@
 #define BOOT_AHEAD_MS 5000000
 
 static struct script the_script;
+struct script *const s = &the_script;
 
-static struct zkl_time now_of(const struct script *s)
+struct zkl_time script_now(void)
 {
     return (struct zkl_time){s->now_ms * MS, (s->now_ms + BOOT_AHEAD_MS) * MS};
 }
@@ -38,9 +39,7 @@ static void short_names(const char *from, char *out, size_t size)
     assert_true(n > 0 && (size_t)n < size);
 }
 
-static void record(struct script *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void record(struct script *s, const char *format, ...)
+void script_record(const char *format, ...)
 {
     va_list args;
     if (s->quiet)
@@ -55,43 +54,13 @@ static void record(struct script *s, const char *format, ...)
     s->text[s->length] = '\0';
 }
 
-/* As C source, to be looked at and taken over. */
-static void print_as_source(const char *text)
-{
-    while (*text) {
-        size_t length = strcspn(text, "\n");
-        print_message("        \"%.*s\\n\"\n", (int)length, text);
-        text += length + 1;
-    }
-}
-
-void script_expect_at(struct script *s, const char *text, const char *file, int line)
-{
-    if (strcmp(s->text, text) != 0) {
-        print_message("%s:%d: recorded:\n", file, line);
-        print_as_source(s->text);
-        _fail(file, line);
-    }
-    script_forget(s);
-}
-
-bool script_has(const struct script *s, const char *text)
-{
-    return strstr(s->text, text) != NULL;
-}
-
-void script_forget(struct script *s)
+void script_forget(void)
 {
     s->length = 0;
     s->text[0] = '\0';
 }
 
 /* --- the port ------------------------------------------------------------- */
-
-static struct script *script_of(struct zkl_port *port)
-{
-    return (struct script *)((char *)port - offsetof(struct script, port));
-}
 
 static void record_checks(const struct zkl_request *r, char *out, size_t size)
 {
@@ -104,7 +73,7 @@ static void record_checks(const struct zkl_request *r, char *out, size_t size)
              r->check_count > 2 ? " " : "", names[2], more);
 }
 
-static void record_request(struct script *s, const struct zkl_request *r, const char *how)
+static void record_request(const struct zkl_request *r, const char *how)
 {
     char text[ZKL_PATH_MAX * 2] = "";
     if (r->path)
@@ -115,20 +84,19 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
         snprintf(text + strlen(text), sizeof text - strlen(text), " to %s", r->data);
     if ((r->kind == ZKL_REQ_SET || r->kind == ZKL_REQ_DELETE) && r->flag)
         snprintf(text + strlen(text), sizeof text - strlen(text), " (version %d)", r->version);
-    record(s, "  > %s %s%s%s%s", request_kinds[r->kind], text,
-           r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", r->plain ? " (plain)" : "",
-           how);
+    script_record("  > %s %s%s%s%s", request_kinds[r->kind], text,
+                  r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "",
+                  r->plain ? " (plain)" : "", how);
 }
 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
 {
-    struct script *s = script_of(port);
+    assert_ptr_equal(port, &s->port);
     assert_true(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_KEEPALIVE);
     if (s->refuse[r->kind] != ZKL_ANSWER_OK) {
         assert_true(++s->refusals < 1000); /* a loop */
-        record_request(s, r,
-                       s->refuse[r->kind] == ZKL_ANSWER_LINK ? " (refused: link)"
-                                                             : " (refused: no memory)");
+        record_request(r, s->refuse[r->kind] == ZKL_ANSWER_LINK ? " (refused: link)"
+                                                                : " (refused: no memory)");
         return s->refuse[r->kind];
     }
     assert_true(s->request_count < sizeof s->requests / sizeof *s->requests);
@@ -139,58 +107,31 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     request->stamp = r->stamp;
     snprintf(request->path, sizeof request->path, "%s", r->path ? r->path : "");
     if (s->keepalives || r->kind != ZKL_REQ_KEEPALIVE)
-        record_request(s, r, "");
+        record_request(r, "");
     return ZKL_ANSWER_OK;
 }
 
 const char *script_code(int code)
 {
-    switch (code) {
-    case ZKL_OK:
-        return "OK";
-    case ZKL_ECLOSED:
-        return "ECLOSED";
-    case ZKL_EBUSY:
-        return "EBUSY";
-    case ZKL_ETIMEDOUT:
-        return "ETIMEDOUT";
-    case ZKL_ECANCELED:
-        return "ECANCELED";
-    case ZKL_EUNCONFIRMED:
-        return "EUNCONFIRMED";
-    case ZKL_ELOST:
-        return "ELOST";
-    case ZKL_ESYSTEM:
-        return "ESYSTEM";
-    case ZKL_EFULL:
-        return "EFULL";
-    case ZKL_ENOMEM:
-        return "ENOMEM";
-    case ZKL_EACCES:
-        return "EACCES";
-    case ZKL_EAUTH:
-        return "EAUTH";
-    case ZKL_ENOCHROOT:
-        return "ENOCHROOT";
-    case ZKL_EEXHAUSTED:
-        return "EEXHAUSTED";
-    case ZKL_EPROTO:
-        return "EPROTO";
-    case ZKL_EUNPROVED:
-        return "EUNPROVED";
-    case ZKL_EDOUBT:
-        return "EDOUBT";
-    case ZKL_EBADPATH:
-        return "EBADPATH";
-    case ZKL_EQUOTA:
-        return "EQUOTA";
-    case ZKL_EREADONLY:
-        return "EREADONLY";
-    case ZKL_EUNIMPLEMENTED:
-        return "EUNIMPLEMENTED";
-    default:
-        return "another code";
+#define CODE(name)                                                                                 \
+    {                                                                                              \
+        ZKL_##name, #name                                                                          \
     }
+    static const struct {
+        int code;
+        const char *name;
+    } all[] = {CODE(OK),        CODE(ECLOSED),    CODE(EBUSY),
+               CODE(ETIMEDOUT), CODE(ECANCELED),  CODE(EUNCONFIRMED),
+               CODE(ELOST),     CODE(ESYSTEM),    CODE(EFULL),
+               CODE(ENOMEM),    CODE(EACCES),     CODE(EAUTH),
+               CODE(ENOCHROOT), CODE(EEXHAUSTED), CODE(EPROTO),
+               CODE(EUNPROVED), CODE(EDOUBT),     CODE(EBADPATH),
+               CODE(EQUOTA),    CODE(EREADONLY),  CODE(EUNIMPLEMENTED)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].code == code)
+            return all[i].name;
+    }
+    return "another code";
 }
 
 static const char *const state_names[] = {"", "HELD", "SUSPECT", "LOST", "REVOKED"};
@@ -201,7 +142,7 @@ static const char *const reason_names[] = {"",           " (link)",         " (w
 static void port_notification(struct zkl_port *port, struct zkl_contender *c,
                               const struct zkl_notification *news)
 {
-    struct script *s = script_of(port);
+    assert_ptr_equal(port, &s->port);
     int number = (int)c->number, index = (int)(c - s->contenders);
     char detail[SCRIPT_NAME_MAX] = "";
     assert_true(s->live[index]);
@@ -209,56 +150,64 @@ static void port_notification(struct zkl_port *port, struct zkl_contender *c,
         short_names(news->detail, detail, sizeof detail);
     switch (news->type) {
     case ZKL_NOTIFY_GRANTED:
-        record(s, "  #%d granted %lld", number, (long long)c->machine.czxid);
+        script_record("  #%d granted %lld", number, (long long)c->machine.czxid);
         break;
     case ZKL_NOTIFY_FAILED:
     case ZKL_NOTIFY_RELEASED:
-        record(s, "  #%d %s %s%s%s", number,
-               news->type == ZKL_NOTIFY_FAILED ? "failed" : "released", script_code(news->code),
-               detail[0] ? ": " : "", detail);
+        script_record("  #%d %s %s%s%s", number,
+                      news->type == ZKL_NOTIFY_FAILED ? "failed" : "released",
+                      script_code(news->code), detail[0] ? ": " : "", detail);
         break;
     case ZKL_NOTIFY_STATE:
         s->lost[index] += news->state == ZKL_HOLD_LOST;
-        record(s, "  #%d %s%s", number, state_names[news->state], reason_names[news->reason]);
+        script_record("  #%d %s%s", number, state_names[news->state], reason_names[news->reason]);
         break;
     case ZKL_NOTIFY_ENDED:
         s->live[index] = false;
-        record(s, "  #%d ended", number);
+        script_record("  #%d ended", number);
         break;
     }
 }
 
-static void port_session(struct zkl_port *port, unsigned actions)
+const char *script_actions(unsigned actions)
 {
     static const char *const names[] = {"link up",    "link down",  "expired",     "replace handle",
                                         "open probe", "drop probe", "adopt probe", "failed",
                                         "closed",     "hello",      "drop handle", "leave server"};
-    char text[SCRIPT_NAME_MAX] = "";
+    static char text[SCRIPT_NAME_MAX];
+    text[0] = '\0';
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (actions & (1u << i))
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", text[0] ? ", " : "",
                      names[i]);
     }
-    record(script_of(port), "  session: %s", text);
+    return text;
+}
+
+static void port_session(struct zkl_port *port, unsigned actions)
+{
+    assert_ptr_equal(port, &s->port);
+    script_record("  session: %s", script_actions(actions));
 }
 
 static void port_random(struct zkl_port *port, unsigned char bytes[16])
 {
-    memset(bytes, ++script_of(port)->guids, 16);
+    assert_ptr_equal(port, &s->port);
+    memset(bytes, ++s->guids, 16);
 }
 
 static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
     char line[ZKL_TRACE_MAX];
     zkl_trace_format(trace, line);
-    record(script_of(port), "%s", line);
+    assert_ptr_equal(port, &s->port);
+    script_record("%s", line);
 }
 
 /* --- life ----------------------------------------------------------------- */
 
-struct script *script_new(void)
+void script_new(void)
 {
-    struct script *s = &the_script;
     memset(s, 0, sizeof *s);
     s->zxid = 101;
     s->port = (struct zkl_port){.send = port_send,
@@ -267,18 +216,16 @@ struct script *script_new(void)
                                 .random = port_random,
                                 .trace = port_trace};
     zkl_core_init(&s->core, &s->port, SCRIPT_TIMEOUT_MS, 0);
-    return s;
 }
 
-struct script *script_connected(void)
+void script_connected(void)
 {
-    struct script *s = script_new();
-    script_up(s, SCRIPT_SESSION);
-    script_forget(s);
-    return s;
+    script_new();
+    script_event(ZKL_SE_UP, SCRIPT_SESSION);
+    script_forget();
 }
 
-void script_free(struct script *s)
+void script_free(void)
 {
     assert_null(s->core.first);
     for (int i = 0; i < ZKL_COUNTS; i++)
@@ -290,7 +237,7 @@ void script_free(struct script *s)
 
 /* --- the owner ------------------------------------------------------------ */
 
-struct zkl_path *script_path(struct script *s, const char *text)
+struct zkl_path *script_path(const char *text)
 {
     size_t i = 0;
     while (i < SCRIPT_PATHS && s->paths[i].text && strcmp(s->paths[i].text, text) != 0)
@@ -301,82 +248,24 @@ struct zkl_path *script_path(struct script *s, const char *text)
     return &s->paths[i];
 }
 
-void script_acquire(struct script *s, struct zkl_lock_request lock_request)
+void script_acquire(struct zkl_lock_request lock_request)
 {
     size_t index = (size_t)s->core.last_number;
     assert_true(index < SCRIPT_CONTENDERS);
     lock_request.data = "owner";
     s->live[index] = true;
-    zkl_core_acquire(&s->core, now_of(s), &s->contenders[index], &lock_request);
+    zkl_core_acquire(&s->core, script_now(), &s->contenders[index], &lock_request);
 }
 
-void script_lock(struct script *s, const char *root)
-{
-    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root)});
-}
-
-void script_lock_unlisted(struct script *s, const char *root)
-{
-    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root), .unlisted = true});
-}
-
-void script_try(struct script *s, const char *root, bool sync)
-{
-    script_acquire(s, (struct zkl_lock_request){
-                          .path = script_path(s, root), .try_only = true, .try_sync = sync});
-}
-
-void script_try_behind_retained(struct script *s, const char *root)
-{
-    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root),
-                                                .try_only = true,
-                                                .try_behind_retained = true});
-}
-
-void script_read(struct script *s, const char *root)
-{
-    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root),
-                                                .naming.role = ZKL_ROLE_READ,
-                                                .retained = true});
-}
-
-void script_write(struct script *s, const char *root)
-{
-    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root),
-                                                .naming.role = ZKL_ROLE_WRITE,
-                                                .try_only = true,
-                                                .try_behind_retained = true});
-}
-
-void script_lock_watched(struct script *s, const char *root)
-{
-    script_acquire(s, (struct zkl_lock_request){.path = script_path(s, root), .watch_own = true});
-}
-
-struct zkl_contender *script_contender(struct script *s, int number)
+struct zkl_contender *script_contender(int number)
 {
     assert_true(number >= 1 && s->live[number - 1]);
     return &s->contenders[number - 1];
 }
 
-void script_stop(struct script *s, int number, int code)
+void script_close(void)
 {
-    zkl_core_stop(&s->core, now_of(s), script_contender(s, number), code);
-}
-
-void script_unlock(struct script *s, int number)
-{
-    zkl_core_release(&s->core, now_of(s), script_contender(s, number));
-}
-
-void script_abandon(struct script *s, int number)
-{
-    zkl_core_abandon(&s->core, now_of(s), script_contender(s, number), ZKL_REASON_OWNER_EXITED);
-}
-
-void script_close(struct script *s)
-{
-    zkl_core_close(&s->core, now_of(s));
+    zkl_core_close(&s->core, script_now());
     s->request_count = 0;
 }
 
@@ -396,45 +285,42 @@ const char *const script_answers[] = {
     [ZKL_ANSWER_QUOTA] = "quota",
     [ZKL_ANSWER_READONLY] = "read-only",
     [ZKL_ANSWER_BADPATH] = "bad path",
+    [ZKL_ANSWER_AUTH] = "session refused",
     [ZKL_ANSWER_OTHER] = "something else",
 };
 
 static void on_query(struct zkl_query *query, int code, const struct zkl_reply *reply)
 {
-    struct script *s = &the_script;
     int number = (int)(query - s->queries) + 1;
     memset(query, 0xee, sizeof *query); /* the core has no use for it any more */
     if (reply)
-        record(s, "  q%d: %s%s%.*s", number, script_answers[reply->answer], reply->data ? " " : "",
-               (int)reply->data_size, reply->data ? reply->data : "");
+        script_record("  q%d: %s%s%.*s", number, script_answers[reply->answer],
+                      reply->data ? " " : "", (int)reply->data_size,
+                      reply->data ? reply->data : "");
     else
-        record(s, "  q%d: %s", number, script_code(code));
+        script_record("  q%d: %s", number, script_code(code));
 }
 
-void script_ask(struct script *s, struct zkl_query query)
+void script_ask(struct zkl_query query)
 {
     assert_true(s->asked < SCRIPT_QUERIES);
     query.answered = on_query;
     s->queries[s->asked] = query;
     s->asked++;
-    zkl_core_query(&s->core, now_of(s), &s->queries[s->asked - 1]);
-}
-
-void script_withdraw(struct script *s, int number)
-{
-    zkl_core_withdraw(&s->core, now_of(s), &s->queries[number - 1]);
-    memset(&s->queries[number - 1], 0xee, sizeof s->queries[0]);
+    zkl_core_query(&s->core, script_now(), &s->queries[s->asked - 1]);
 }
 
 /* --- the link ------------------------------------------------------------- */
 
-static void session_event(struct script *s, enum zkl_session_event_type type, int64_t session)
+void script_event(enum zkl_session_event_type type, int64_t session)
 {
+    if (type == ZKL_SE_EXPIRED)
+        s->request_count = 0;
     struct zkl_session_event event = {.type = type,
-                                      .now = now_of(s),
+                                      .now = script_now(),
                                       .session = session,
                                       .timeout_ms = SCRIPT_TIMEOUT_MS,
-                                      .opened_boot_ns = now_of(s).boot_ns,
+                                      .opened_boot_ns = script_now().boot_ns,
                                       .unprovable = s->unprovable,
                                       .first = !s->was_up};
     s->was_up = type == ZKL_SE_EXPIRED ? false : s->was_up || type == ZKL_SE_UP;
@@ -443,28 +329,16 @@ static void session_event(struct script *s, enum zkl_session_event_type type, in
         s->core.session.born.boot_ns = event.now.boot_ns - HOUR_NS;
 }
 
-void script_event(struct script *s, enum zkl_session_event_type type)
-{
-    if (type == ZKL_SE_EXPIRED)
-        s->request_count = 0;
-    session_event(s, type, type == ZKL_SE_PROBE_UP ? SCRIPT_SESSION + 1 : 0);
-}
-
-void script_up(struct script *s, int64_t session)
-{
-    session_event(s, ZKL_SE_UP, session);
-}
-
-static void reply_to(struct script *s, size_t index, struct zkl_reply *reply)
+static void reply_to(size_t index, struct zkl_reply *reply)
 {
     reply->id = s->requests[index].id;
     reply->stamp = s->requests[index].stamp;
     memmove(&s->requests[index], &s->requests[index + 1],
             (--s->request_count - index) * sizeof *s->requests);
-    zkl_core_reply(&s->core, now_of(s), reply);
+    zkl_core_reply(&s->core, script_now(), reply);
 }
 
-static bool awaited(const struct script *s, uint64_t id)
+static bool awaited(uint64_t id)
 {
     const struct zkl_pending *slot = s->core.pending[id % ZKL_PENDING_BUCKETS];
     while (slot && slot->id != id)
@@ -473,87 +347,73 @@ static bool awaited(const struct script *s, uint64_t id)
 }
 
 /* What the core has forgotten may be answered or not. */
-static void drop_forgotten(struct script *s)
+static void drop_forgotten(void)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->request_count; i++) {
-        if (awaited(s, s->requests[i].id))
+        if (awaited(s->requests[i].id))
             s->requests[kept++] = s->requests[i];
     }
     s->request_count = kept;
 }
 
-static void end_link(struct script *s, bool hung_up)
+void script_down(bool hung_up)
 {
+    if (hung_up)
+        drop_forgotten();
     size_t lost = s->request_count;
-    session_event(s, ZKL_SE_DOWN, 0);
+    script_event(ZKL_SE_DOWN, 0);
     while (lost-- > 0)
-        reply_to(s, 0, &(struct zkl_reply){.answer = ZKL_ANSWER_LINK, .hung_up = hung_up});
-}
-
-void script_down(struct script *s)
-{
-    end_link(s, false);
-}
-
-void script_hang_up(struct script *s)
-{
-    drop_forgotten(s);
-    end_link(s, true);
+        reply_to(0, &(struct zkl_reply){.answer = ZKL_ANSWER_LINK, .hung_up = hung_up});
 }
 
 /* --- time ----------------------------------------------------------------- */
 
 /* script_lock_path_listed says the czxid of a path's node; no other node has one that a keepalive
  * may query. */
-static int64_t looked_at(struct script *s)
+static int64_t looked_at(void)
 {
     const struct zkl_watch *watch = zkl_watch_find(&s->core, s->core.looked_at);
     return watch && watch->type == ZKL_WATCH_CHILD ? s->lock_path_czxid : 0;
 }
 
-static void answer_keepalives(struct script *s)
+static void answer_keepalives(void)
 {
     for (size_t i = s->request_count; i-- > 0;) {
         if (s->requests[i].kind == ZKL_REQ_KEEPALIVE && !s->keepalives)
-            reply_to(s, i, &(struct zkl_reply){.answer = ZKL_ANSWER_OK, .czxid = looked_at(s)});
+            reply_to(i, &(struct zkl_reply){.answer = ZKL_ANSWER_OK, .czxid = looked_at()});
     }
 }
 
-void script_at(struct script *s, int64_t ms)
+void script_at(int64_t ms)
 {
     int calls = 0;
     for (;;) {
-        int64_t due = zkl_core_next_timeout(&s->core, now_of(s));
+        int64_t due = zkl_core_next_timeout(&s->core, script_now());
         int64_t due_ms = due == INT64_MAX ? INT64_MAX : (due + MS - 1) / MS;
         if (due_ms > ms)
             break;
         assert_true(++calls < 10000); /* the service thread would spin */
         s->now_ms = due_ms > s->now_ms ? due_ms : s->now_ms;
-        zkl_core_timer(&s->core, now_of(s));
+        zkl_core_timer(&s->core, script_now());
         if (s->core.session.state == ZKL_SESSION_CONNECTED)
-            answer_keepalives(s);
+            answer_keepalives();
     }
-    s->now_ms = ms;
-}
-
-void script_sleep_until(struct script *s, int64_t ms)
-{
     s->now_ms = ms;
 }
 
 /* --- the server ----------------------------------------------------------- */
 
-bool script_next(struct script *s, enum zkl_request_kind *kind)
+bool script_next(enum zkl_request_kind *kind)
 {
-    drop_forgotten(s);
+    drop_forgotten();
     *kind = s->request_count > 0 ? s->requests[0].kind : ZKL_REQUEST_KINDS;
     return s->request_count > 0;
 }
 
-static size_t oldest(struct script *s, enum zkl_request_kind kind)
+static size_t oldest(enum zkl_request_kind kind)
 {
-    drop_forgotten(s);
+    drop_forgotten();
     for (size_t i = 0; i < s->request_count; i++) {
         if (s->requests[i].kind == kind)
             return i;
@@ -562,32 +422,17 @@ static size_t oldest(struct script *s, enum zkl_request_kind kind)
     return 0;
 }
 
-void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer answer)
+void script_reply(enum zkl_request_kind kind, struct zkl_reply reply)
 {
-    reply_to(s, oldest(s, kind), &(struct zkl_reply){.answer = answer});
+    reply_to(oldest(kind), &reply);
 }
 
-void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply reply)
-{
-    reply_to(s, oldest(s, kind), &reply);
-}
-
-static void created(struct script *s, int32_t number, int64_t czxid)
+void script_created(int32_t number, int64_t czxid)
 {
     char name[SCRIPT_NAME_MAX];
-    size_t index = oldest(s, ZKL_REQ_CREATE);
+    size_t index = oldest(ZKL_REQ_CREATE);
     snprintf(name, sizeof name, "%s%010d", strrchr(s->requests[index].path, '/') + 1, number);
-    reply_to(s, index, &(struct zkl_reply){.name = name, .czxid = czxid});
-}
-
-void script_created(struct script *s, int32_t number)
-{
-    created(s, number, s->zxid++);
-}
-
-void script_created_plain(struct script *s, int32_t number)
-{
-    created(s, number, 0);
+    reply_to(index, &(struct zkl_reply){.name = name, .czxid = czxid});
 }
 
 const char *script_child(const char *word, char *out)
@@ -613,45 +458,34 @@ const char *script_child(const char *word, char *out)
     return out;
 }
 
-static void reply_children(struct script *s, enum zkl_request_kind kind, int64_t czxid,
-                           const char *children)
+void script_listed(enum zkl_request_kind kind, int64_t czxid, const char *children)
 {
-    static char words[4096], names[64][SCRIPT_NAME_MAX];
+    static char words[4096], names[64][SCRIPT_NAME_MAX], text[TEXT_MAX];
     const char *list[64];
     size_t count = 0;
     snprintf(words, sizeof words, "%s", children);
     for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
-        list[count] = script_child(word, names[count]);
-        count++;
+        char letter = 0, one[40];
+        int first = 0, last = 0, number = 0;
+        bool several = sscanf(word, "%c%d..%d:%d", &letter, &first, &last, &number) == 4;
+        for (int i = several ? first : 0; i <= (several ? last : 0); i++) {
+            assert_true(count < 64);
+            snprintf(one, sizeof one, "%c%d:%d", letter, i, number);
+            if (strchr(word, '{')) {
+                read_text(word, text);
+                list[count] = keep(text);
+            } else {
+                list[count] = script_child(several ? one : word, names[count]);
+            }
+            count++;
+        }
     }
-    reply_to(s, oldest(s, kind),
-             &(struct zkl_reply){.children = list, .child_count = count, .czxid = czxid});
+    if (kind == ZKL_REQ_LIST_LOCK_PATH)
+        s->lock_path_czxid = czxid;
+    script_reply(kind, (struct zkl_reply){.children = list, .child_count = count, .czxid = czxid});
 }
 
-void script_listed(struct script *s, const char *children)
-{
-    reply_children(s, ZKL_REQ_LIST, 0, children);
-}
-
-void script_lock_path_listed(struct script *s, int64_t czxid, const char *children)
-{
-    s->lock_path_czxid = czxid;
-    reply_children(s, ZKL_REQ_LIST_LOCK_PATH, czxid, children);
-}
-
-void script_statted(struct script *s, int64_t session, int64_t czxid)
-{
-    reply_to(s, oldest(s, ZKL_REQ_STAT),
-             &(struct zkl_reply){.node_session = session, .czxid = czxid});
-}
-
-void script_missing(struct script *s, size_t check)
-{
-    reply_to(s, oldest(s, ZKL_REQ_CHECK_ALL),
-             &(struct zkl_reply){.answer = ZKL_ANSWER_NONODE, .failed_check = check});
-}
-
-static uint64_t watch_on(struct script *s, const char *path)
+static uint64_t watch_on(const char *path)
 {
     char name[ZKL_PATH_MAX * 2];
     for (int i = 0; i < ZKL_WATCH_BUCKETS; i++) {
@@ -665,34 +499,25 @@ static uint64_t watch_on(struct script *s, const char *path)
     return 0;
 }
 
-void script_fired(struct script *s, const char *path, enum zkl_fired what)
+void script_fired(const char *path, enum zkl_fired what)
 {
-    zkl_core_fired(&s->core, now_of(s), watch_on(s, path), what);
+    zkl_core_fired(&s->core, script_now(), watch_on(path), what);
 }
 
 /* --- shortcuts ------------------------------------------------------------ */
 
-void script_hold(struct script *s, const char *root, int32_t number)
+void script_queue(const char *root, int32_t number, const char *children)
 {
-    script_lock(s, root);
-    char child[32];
-    snprintf(child, sizeof child, "%d:%d", s->guids, number);
-    script_created(s, number);
-    script_listed(s, child);
-}
-
-void script_queue(struct script *s, const char *root, int32_t number, const char *children)
-{
-    script_lock(s, root);
+    script_acquire((struct zkl_lock_request){.path = script_path(root)});
     char all[256];
     snprintf(all, sizeof all, "%d:%d %s", s->guids, number, children);
-    script_created(s, number);
-    script_listed(s, all);
+    script_created(number, s->zxid++);
+    script_listed(ZKL_REQ_LIST, 0, all);
 }
 
-void script_wait(struct script *s, const char *root, int32_t number, const char *children)
+void script_wait(const char *root, int32_t number, const char *children)
 {
-    script_queue(s, root, number, children);
+    script_queue(root, number, children);
     while (s->request_count > 0 && s->requests[s->request_count - 1].kind == ZKL_REQ_WATCH)
-        reply_to(s, s->request_count - 1, &(struct zkl_reply){.answer = ZKL_ANSWER_OK});
+        reply_to(s->request_count - 1, &(struct zkl_reply){.answer = ZKL_ANSWER_OK});
 }

@@ -10,14 +10,23 @@
  *       #1 granted 101                            news, here a grant with its token
  *       session: link up                          what the driver must do
  *       q1: OK                                    an answer to a query
- */
+ *
+ * transcript.c reads what is said in text; script.c is the core; commands.c and the files that it calls do what the
+ * commands say. */
 #ifndef ZKL_TEST_SCRIPT_H
 #define ZKL_TEST_SCRIPT_H
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "tests.h"
 
-#include "core/core.h"
+#include <zklock/zklock.h>
 
+#include "core/core.h"
+#include "core/watch.h"
+
+#define MS INT64_C(1000000)
 #define SCRIPT_TIMEOUT_MS 3000
 #define SCRIPT_SESSION 0xa
 #define SCRIPT_CONTENDERS 300
@@ -41,7 +50,7 @@ struct script {
     char text[32768];
     size_t length;
     bool quiet;              /* record nothing */
-    int64_t lock_path_czxid; /* script_lock_path_listed's last one */
+    int64_t lock_path_czxid; /* the last list of a path's */
     bool
         /* they are recorded, and the test answers them; else they are answered immediately */
         keepalives;
@@ -60,102 +69,117 @@ struct script {
     int asked;
 };
 
-/* The path of that text. */
-struct zkl_path *script_path(struct script *s, const char *text);
-/* A new core, not connected yet, at 0 ms. There is one at a time. */
-struct script *script_new(void);
+/* There is one at a time. */
+extern struct script *const s;
+
+/* A new core, not connected yet, at 0 ms. */
+void script_new(void);
 /* The same, connected, with nothing recorded. */
-struct script *script_connected(void);
+void script_connected(void);
 /* Ends it: nothing may be left. */
-void script_free(struct script *s);
+void script_free(void);
 
-/* --- the owner: contenders are #1, #2 ... in the order of their lock requests ---- */
+struct zkl_time script_now(void);
+/* The path of that text, which stays. */
+struct zkl_path *script_path(const char *text);
 
-void script_acquire(struct script *s, struct zkl_lock_request lock_request);
-void script_lock(struct script *s, const char *root);
-void script_try(struct script *s, const char *root, bool sync);
-void script_try_behind_retained(struct script *s, const char *root);
-void script_lock_watched(struct script *s,
-                         const char *root); /* needs to learn of a deletion immediately */
-/* A reader whose node may stay, and a writer's try. */
-void script_read(struct script *s, const char *root);
-void script_write(struct script *s, const char *root);
-/* May be granted by its number: always of the same path. */
-void script_lock_unlisted(struct script *s, const char *root);
-void script_stop(struct script *s, int number, int code);
-void script_unlock(struct script *s, int number);
-void script_abandon(struct script *s, int number);
-void script_close(struct script *s);
-struct zkl_contender *script_contender(struct script *s, int number);
+/* Contenders are #1, #2 ... in the order of their lock requests, queries q1, q2 ... of their asking. */
+void script_acquire(struct zkl_lock_request lock_request);
+struct zkl_contender *script_contender(int number);
+void script_close(void);
+void script_ask(struct zkl_query query);
 
-/* --- queries: q1, q2 ... in the order of their asking --------------------- */
-
-void script_ask(struct script *s, struct zkl_query query);
-void script_withdraw(struct script *s, int number);
-
-/* --- the link ------------------------------------------------------------- */
-
-void script_event(struct script *s, enum zkl_session_event_type type);
-void script_up(struct script *s, int64_t session);
-/* The link breaks, and everything that was awaited is answered so; in libzookeeper's order. */
-void script_down(struct script *s);
-/* The same because the server hung up on what it had not answered yet: all that is awaited. */
-void script_hang_up(struct script *s);
-
-/* --- time ----------------------------------------------------------------- */
-
+void script_event(enum zkl_session_event_type type, int64_t session);
+/* The link breaks, and everything that was awaited is answered so, in libzookeeper's order. hung_up: because the server
+ * hung up on what it had not answered yet. */
+void script_down(bool hung_up);
 /* Go there, with the core's timer called whenever it is due. */
-void script_at(struct script *s, int64_t ms);
-/* The process is stopped until then: no timer runs meanwhile. */
-void script_sleep_until(struct script *s, int64_t ms);
+void script_at(int64_t ms);
 
 /* --- the server: each answers the oldest awaited request of that kind ----- */
 
-void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer answer);
-void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply reply);
-/* The node gets this number; its czxid is the next zxid. */
-void script_created(struct script *s, int32_t number);
-/* No answer says that. */
-void script_created_plain(struct script *s, int32_t number);
+void script_reply(enum zkl_request_kind kind, struct zkl_reply reply);
+/* The node gets this number. */
+void script_created(int32_t number, int64_t czxid);
 /* Children as words: "1:7 r2:8 note" is the node 7 of the first GUID, the node 8 of the second,
  * which may stay without a holder, and a stranger's; "s3:9 S4:10 w5:11 p6:12" are a reader's, one
- * that may stay, a writer's, and a permit's. */
-void script_listed(struct script *s, const char *children);
+ * that may stay, a writer's, and a permit's; "s2..5:6" are four. */
+void script_listed(enum zkl_request_kind kind, int64_t czxid, const char *children);
 /* One of them, in out, which has SCRIPT_NAME_MAX bytes. */
 const char *script_child(const char *word, char *out);
-void script_lock_path_listed(struct script *s, int64_t czxid, const char *children);
-void script_statted(struct script *s, int64_t session, int64_t czxid);
-/* A heartbeat found this one of its nodes missing. */
-void script_missing(struct script *s, size_t check);
 /* The watch on the node fires; path as recorded, such as "/r/G1-0000000007". */
-void script_fired(struct script *s, const char *path, enum zkl_fired what);
-
+void script_fired(const char *path, enum zkl_fired what);
 /* The kind of the oldest request that the core still waits for; false: there is none. */
-bool script_next(struct script *s, enum zkl_request_kind *kind);
+bool script_next(enum zkl_request_kind *kind);
 
-/* --- shortcuts ------------------------------------------------------------ */
+/* Lock, with this number, behind these children; the watches are asked for, */
+void script_queue(const char *root, int32_t number, const char *children);
+/* and they are armed. */
+void script_wait(const char *root, int32_t number, const char *children);
 
-/* Lock, uncontended, with this number. */
-void script_hold(struct script *s, const char *root, int32_t number);
-/* Lock, with this number, behind these children; the watches are asked for. */
-void script_queue(struct script *s, const char *root, int32_t number, const char *children);
-/* The same, and they are armed. */
-void script_wait(struct script *s, const char *root, int32_t number, const char *children);
+/* --- what is recorded, and the names in it -------------------------------- */
 
-/* --- what was recorded ---------------------------------------------------- */
-
-/* Exactly this since the last time. */
-void script_expect_at(struct script *s, const char *text, const char *file, int line);
-#define script_expect(s, text) script_expect_at(s, text, __FILE__, __LINE__)
-/* Does this occur in it? It stays recorded. */
-bool script_has(const struct script *s, const char *text);
-void script_forget(struct script *s);
-
-/* --- names ---------------------------------------------------------------- */
-
-/* What is recorded for an answer, */
+void script_record(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void script_forget(void);
 extern const char *const script_answers[ZKL_ANSWER_OTHER + 1];
-/* and for a code of the library. */
 const char *script_code(int code);
+const char *script_actions(unsigned actions); /* ZKL_SA_* */
+
+/* --- what is read --------------------------------------------------------- */
+
+#define LINE_SIZE 1000
+#define WORDS_MAX 60
+#define TEXT_MAX 40000
+
+/* A command: its words, the first of which is its name, and the text from each of them on. */
+struct command {
+    size_t count;
+    const char *words[WORDS_MAX], *texts[WORDS_MAX];
+    const char *expected; /* behind "->"; NULL: nothing */
+};
+
+/* The test fails, in the line that is being carried out. */
+void fail_here(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* A command that leaves words of its line unread fails. */
+const char *word(const struct command *c, size_t i);
+/* The text from that word on, "" if there is none. */
+const char *rest(const struct command *c, size_t i);
+/* A number, or a sum of some: "100+7". */
+int64_t number_in(const char *text);
+int64_t number(const struct command *c, size_t i);
+/* A word: in it "" is no text, \n ends a line, \s is a blank, \xHH a byte, \{511a} 511 times an a, and \G is _c_, a GUID of
+ * zeros and a dash. Returns its length; out has TEXT_MAX. */
+#define NIL_GUID "00000000-0000-4000-8000-000000000000"
+size_t read_text(const char *from, char *out);
+/* What the command found is what the line expects of it. */
+void says(const struct command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Which of them it is; a name is written in one word, "no auth" as no_auth. */
+int index_of(const char *const *names, size_t count, const char *text);
+#define INDEX_OF(names, text) index_of(names, sizeof(names) / sizeof *(names), text)
+/* The same text in memory that stays. */
+const char *keep(const char *text);
+/* The value of "key=value", or NULL. */
+const char *value_of(const char *text, const char *key);
+
+/* In a function that says whether it knows the command c. */
+#define DO(name, ...)                                                                              \
+    do {                                                                                           \
+        if (strcmp(c->words[0], name) == 0) {                                                      \
+            __VA_ARGS__;                                                                           \
+            return true;                                                                           \
+        }                                                                                          \
+    } while (0)
+
+/* False: there is no such command. */
+bool obey(const struct command *c);
+bool obey_kept(const struct command *c);
+bool obey_machines(const struct command *c);
+bool obey_texts(const struct command *c);
+bool obey_tool(const struct command *c);
+/* What kept.c has of the core ends with it. */
+void end_kept(void);
+/* Exactly this was recorded since the last time, but for blanks. */
+void expect(const char *text);
 
 #endif

@@ -6,17 +6,16 @@
  *     lock /r; at 2; created 7          commands: functions of script.h without their "script_"
  *         [2] #1 QUEUEING -> LISTING:   indented: all that was recorded since the last such lines, or
  *             list  > list /r           since "forget"
+ *     a line that ends so: \             goes on in the next one
  *     has > list /r                     this line is there; it stays recorded
  *     lacks #1 failed ...               no line begins so, or has it inside
+ *     parse lock-7 -> lock 7            what the command finds; * is anything
  *     steps NAME $a                     what several tests say: "NAME 7"
  *     for $i in 1..3: lock /r           or several lines, up to "end"; for $path $number in /a 1 | /b 2
  */
 #include <fnmatch.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "transcript.h"
+#include "script.h"
 
 #define LINES_MAX 2000
 #define FILE_SIZE 65536
@@ -47,7 +46,7 @@ static struct part parts[200];
 static size_t part_count;
 static const struct line *at; /* what is being carried out */
 static size_t words_read;     /* of the command */
-struct script *s;
+static bool is_said;          /* what it expects was compared */
 
 void fail_here(const char *format, ...)
 {
@@ -89,6 +88,48 @@ int64_t number_in(const char *text)
 int64_t number(const struct command *c, size_t i)
 {
     return number_in(word(c, i));
+}
+
+size_t read_text(const char *from, char *out)
+{
+    char *to = out;
+    for (from += strcmp(from, "\"\"") == 0 ? 2 : 0; *from;) {
+        unsigned value;
+        int length = 0;
+        if (sscanf(from, "\\x%2x%n", &value, &length) == 1) {
+            *to++ = (char)value;
+            from += length;
+        } else if (sscanf(from, "\\{%u%n", &value, &length) == 1) {
+            memset(to, from[length], value);
+            to += value;
+            from += length + 2;
+        } else if (*from == '\\') {
+            to += sprintf(to, "%s",
+                          from[1] == 'G'   ? "_c_" NIL_GUID "-"
+                          : from[1] == 'n' ? "\n"
+                                           : " ");
+            from += 2;
+        } else {
+            *to++ = *from++;
+        }
+        assert_true(to < out + TEXT_MAX / 2);
+    }
+    *to = '\0';
+    return (size_t)(to - out);
+}
+
+void says(const struct command *c, const char *format, ...)
+{
+    char text[TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    is_said = true;
+    if (!c->expected)
+        fail_here("-> %s", text);
+    if (strcmp(text, c->expected) != 0 && fnmatch(c->expected, text, 0) != 0)
+        fail_here("-> %s, not %s", text, c->expected);
 }
 
 static void run(size_t from, size_t to, const struct variables *v);
@@ -137,6 +178,13 @@ static void carry_out(char *text)
     char copy[LINE_SIZE], *save;
     struct command c = {0};
     text += strspn(text, " ");
+    char *arrow = strncmp(text, "has ", 4) == 0 || strncmp(text, "lacks ", 6) == 0
+                      ? NULL
+                      : strstr(text, " ->");
+    if (arrow) {
+        *arrow = '\0';
+        c.expected = arrow + 3 + strspn(arrow + 3, " ");
+    }
     snprintf(copy, sizeof copy, "%s", text);
     for (char *w = strtok_r(copy, " ", &save); w && c.count < WORDS_MAX;
          w = strtok_r(NULL, " ", &save)) {
@@ -146,9 +194,11 @@ static void carry_out(char *text)
     if (c.count == 0 || c.count == WORDS_MAX)
         fail_here("%zu words", c.count);
     words_read = 1;
+    is_said = false;
     if (obey(&c)) {
-        if (words_read < c.count)
-            fail_here("what is \"%s\" for?", c.texts[words_read]);
+        if (words_read < c.count || (c.expected && !is_said))
+            fail_here("what is \"%s\" for?",
+                      is_said || !c.expected ? c.texts[words_read] : c.expected);
         return;
     }
     for (size_t i = 0; i < part_count; i++) {
@@ -156,6 +206,8 @@ static void carry_out(char *text)
         if (!parts[i].variables || strcmp(parts[i].name, c.words[0]) != 0)
             continue;
         const struct line *caller = at;
+        if (arrow)
+            *arrow = ' ';
         bind(&v, parts[i].variables, rest(&c, 1));
         run(parts[i].from, parts[i].to, &v);
         at = caller;
@@ -253,9 +305,10 @@ static void run(size_t from, size_t to, const struct variables *v)
 static void carry_out_test(void **state)
 {
     const struct part *part = *state;
-    s = script_connected();
+    script_connected();
     run(part->from, part->to, &(struct variables){0});
-    script_free(s);
+    end_kept();
+    script_free();
     at = NULL;
 }
 
@@ -327,8 +380,15 @@ static void read_file(void)
         give_up("it is too long");
     fclose(in);
     char *rest = content;
-    for (int number = 1; rest; number++)
-        read_line(number, strsep(&rest, "\n"));
+    for (int number = 1, first; rest; number++) {
+        char *text = strsep(&rest, "\n"), *end;
+        for (first = number; rest && *text && *(end = strchr(text, '\0') - 1) == '\\'; number++) {
+            char *more = strsep(&rest, "\n");
+            more += strspn(more, " ");
+            memmove(end, more, strlen(more) + 1);
+        }
+        read_line(first, text);
+    }
     if (part_count > 0)
         parts[part_count - 1].to = line_count;
 }
