@@ -57,37 +57,6 @@ static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex 
 
 /* --- in turn ---------------------------------------------------------------------------------- */
 
-/* Goal: threads of one handle get the lock in their order, on one node with one token. */
-WORLD_TEST(threads_take_turns_on_one_node)
-{
-    const char *path = cluster_path("turns");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *actors[THREADS];
-    struct take takes[THREADS];
-
-    takes_of(takes, mutex, THREADS);
-    check_ok(zkl_mutex_lock(mutex));
-    uint64_t token = zkl_mutex_token(mutex);
-    line_up(actors, takes, mutex, THREADS);
-    check_num(zkl_mutex_trylock(mutex), ==, 0); /* again */
-    check_ok(zkl_mutex_unlock(mutex));
-    check_num(cluster_children(path), ==, 1);
-    check_ok(zkl_mutex_unlock(mutex));
-    check_num(zkl_mutex_hold_count(mutex), ==, 0);
-    for (int i = 0; i < THREADS; i++) {
-        check_ok(actor_result(actors[i]));
-        for (int j = i + 1; j < THREADS; j++)
-            check_true(!actor_is_done(actors[j]));
-        check_num(takes[i].grant.token, ==, token);
-        check_num(takes[i].grant.hold_count, ==, 1);
-        check_true(takes[i].grant.window_ms > 0);
-        check_num(cluster_children(path), ==, 1);
-        check_ok(actor_do(actors[i], do_unlock, mutex));
-    }
-    check_wait(cluster_children(path) <= 0, WAIT_MS);
-}
-
 /* Goal: owners that are no threads take turns with threads. Method: an owner waits behind a thread, and a
  * thread behind that. */
 WORLD_TEST(owners_take_turns_with_threads)
@@ -255,27 +224,6 @@ WORLD_TEST(who_gives_up_is_passed_over)
     check_ok(actor_do(actors[1], do_unlock, mutex));
     check_ok(actor_result(actors[3]));
     check_ok(actor_do(actors[3], do_unlock, mutex));
-}
-
-/* Goal: if the thread that queues for all gives up, the next one queues. */
-WORLD_TEST(the_next_one_queues_for_who_gave_up)
-{
-    const char *path = cluster_path("queues");
-    struct zkl_client *client = world_client(), *other = world_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY), *outside = world_mutex(other, path);
-    struct actor *first = world_actor(), *actors[1];
-    struct take take = take_of(mutex), takes[1] = {take_of(mutex)};
-
-    check_ok(zkl_mutex_lock(outside));
-    take.wait.deadline_ns = zkl_now_ns() + lag_room_ms(500) * INT64_C(1000000);
-    actor_begin(first, do_acquire, &take);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    line_up(actors, takes, mutex, 1);
-    check_num(actor_result(first), ==, ZKL_ETIMEDOUT);
-    check_wait(inside_waiting(mutex) == 0 && cluster_children(path) == 2, WAIT_MS);
-    check_ok(zkl_mutex_unlock(outside));
-    check_ok(actor_result(actors[0]));
-    check_ok(actor_do(actors[0], do_unlock, mutex));
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */

@@ -247,28 +247,3 @@ CLUSTER_TEST(handles_go_in_any_order)
     check_num(zkl_mutex_unlock(held), ==, ZKL_ENOTOWNER);
     check_ok(zkl_mutex_free(held));
 }
-
-/* Goal: close ends the waits of other threads, with a code of its own. */
-CLUSTER_TEST(close_ends_waits)
-{
-    const char *path = cluster_path("close-waits");
-    struct zkl_client *holder = cluster_client(), *client = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
-    struct actor *actors[4];
-
-    check_ok(zkl_mutex_lock(held));
-    for (int i = 0; i < 4; i++) {
-        actors[i] = actor_new();
-        actor_begin(actors[i], do_lock, mutex);
-    }
-    check_wait(cluster_children(path) == 5, WAIT_MS);
-    check_closed(zkl_client_close(client, WAIT_MS));
-    for (int i = 0; i < 4; i++) {
-        check_num(actor_result(actors[i]), ==, ZKL_ECLOSED);
-        actor_end(actors[i]);
-    }
-    check_num(cluster_children(path), ==, 1);
-    check_ok(zkl_mutex_unlock(held));
-    cluster_free(client, mutex);
-    cluster_free(holder, held);
-}

@@ -64,6 +64,11 @@ WORLD_TEST(each_half_is_reentrant)
     check_num(zkl_mutex_trylock(u.write), ==, ZKL_EDEADLK);
     check_num(zkl_mutex_lock(u.write), ==, ZKL_EDEADLK);
     check_true(strstr(zkl_error_detail(), "read lock") != NULL);
+    int64_t start = net_now_ms();
+    check_num(zkl_mutex_lock_for(u.write, 5000), ==, ZKL_EDEADLK);
+    check_true(net_now_ms() - start < 2500 || lag_is_slow());
+    check_num(zkl_mutex_hold_count(u.read), ==, 2);
+    check_num(cluster_children(path), ==, 1);
     check_ok(zkl_mutex_unlock(u.read));
     check_ok(zkl_mutex_unlock(u.read));
     check_num(cluster_children(path), ==, 0);
@@ -100,7 +105,7 @@ WORLD_TEST(a_downgrade_keeps_its_place)
     check_num(cluster_children(path), ==, 0);
 }
 
-/* Goal: the write lock of one thread helps no other thread, nor another handle. */
+/* Goal: the write lock of one thread helps no other thread, nor another handle; with its downgrade others read. */
 WORLD_TEST(a_downgrade_is_its_threads_own)
 {
     const char *path = cluster_path("own");
@@ -111,7 +116,13 @@ WORLD_TEST(a_downgrade_is_its_threads_own)
     check_num(actor_do(b.actor, do_trylock, b.read), ==, ZKL_EBUSY);
     struct zkl_rwlock *other = world_rwlock(a.client, path, NULL);
     check_num(zkl_mutex_lock(zkl_rwlock_reader(other)), ==, ZKL_EDEADLK);
+    check_wait(cluster_children(path) == 1, WAIT_MS);
+    check_ok(zkl_mutex_lock(a.read));
     check_ok(zkl_mutex_unlock(a.write));
+    check_num(zkl_mutex_hold_count(a.write), ==, 0);
+    lock(&a, a.read); /* beside it */
+    unlock(&a, a.read);
+    check_ok(zkl_mutex_unlock(a.read));
 }
 
 /* Goal: after another session has deleted the write node, the library does not make a read lock of

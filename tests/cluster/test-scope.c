@@ -38,6 +38,9 @@ WORLD_TEST(a_guard_ends_with_its_block)
     check_num(in_block(mutex), ==, 1);
     check_num(zkl_mutex_hold_count(mutex), ==, 0);
     check_num(in_loop(mutex), ==, 0);
+    struct zkl_mutex *loose = world_semaphore_mutex(client, cluster_path("loose"));
+    check_num(in_block(loose), ==, 1);
+    check_num(zkl_mutex_still_held(loose, 0), ==, 0);
     check_ok(zkl_mutex_lock(mutex));
     check_num(in_block(mutex), ==, 2);
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
