@@ -30,7 +30,6 @@ WORLD_TEST(a_persistent_node_of_a_peer_holds_until_it_is_deleted)
     check_num(inspection->entries[0].access, ==, ZKL_ENTRY_ACCESS_LOCK);
     check_num(inspection->entries[1].role, ==, ZKL_ENTRY_ROLE_WAITER);
     check_text(cluster_at(inspection->entries[0].node_path), node);
-    zkl_inspection_free(inspection);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
     check_true(!actor_is_done(waiter));
     check_ok(wire_delete(raw, node, -1));
