@@ -13,7 +13,7 @@ struct zkl_client *creator_client(const char *credential)
     options.auth_scheme = "digest";
     options.auth_credential = credential;
     options.acl = ZKL_ACL_CREATOR;
-    return cluster_client_with(&options);
+    return world_client_with(&options);
 }
 
 bool check_creators_if_there(const char *path)

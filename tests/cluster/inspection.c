@@ -4,13 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
+static int free_inspection(void *inspection)
+{
+    zkl_inspection_free(inspection);
+    return 0;
+}
+
 const struct zkl_inspection *inspect_lock(struct zkl_client *client, const char *path)
 {
     const struct zkl_inspection *inspection = NULL;
 
     if (zkl_inspect(client, path, WAIT_MS, &inspection) != 0)
         fail_msg("%s", zkl_error_detail());
-    return inspection;
+    return world_keep((void *)inspection, WORLD_MEMORY, free_inspection);
 }
 
 /* As "role access[ name][ for N] peer sequence node", the node without the path. */
@@ -47,5 +53,4 @@ void check_entry_lines(struct zkl_client *client, const char *path, enum zkl_loc
     const struct zkl_inspection *inspection = inspect_lock(client, path);
 
     check_inspection(inspection, path, kind, lines, count);
-    zkl_inspection_free(inspection);
 }

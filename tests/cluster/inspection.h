@@ -7,7 +7,7 @@
 
 #include "cluster.h"
 
-/* An inspection that succeeds. */
+/* An inspection that succeeds, freed when the test returns. */
 const struct zkl_inspection *inspect_lock(struct zkl_client *client, const char *path);
 /* It is of this kind, and each entry says "role access[ name][ for N] peer sequence node", the node
  * without the path. */

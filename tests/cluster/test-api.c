@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wrong calls, made on the shared library as it is shipped: each has its code, none crashes. */
+/* The version, and codes with their sentences and names, of the shared library as it is shipped. */
 #include "cluster.h"
 
 #include <zklock/async.h>
@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 /* Goal: the version is that of the headers, as text and as a number. */
-CLUSTER_TEST(the_version_is_that_of_the_headers)
+WORLD_TEST(the_version_is_that_of_the_headers)
 {
     int number = 0;
 
@@ -22,82 +22,9 @@ CLUSTER_TEST(the_version_is_that_of_the_headers)
     check_num(zkl_histogram_bound_ns(0), ==, 500);
 }
 
-/* --- structs --------------------------------------------------------------------------------- */
-
-/* Goal: a struct that was not filled with its _INIT is refused, as is a flag that does not exist, and a field
- * that this library does not know unless it is 0 (tests/package/sizes.py has the rest). */
-CLUSTER_TEST(structs_without_their_size_are_refused)
-{
-    struct {
-        struct zkl_client_options known;
-        int64_t later;
-    } newer = {cluster_options(), 1};
-    struct zkl_client_options options = cluster_options();
-    struct zkl_client *client = NULL, *good = cluster_client();
-    struct take take = take_of(cluster_mutex(good, cluster_path("size")));
-
-    options.size = 0;
-    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "ZKL_CLIENT_OPTIONS_INIT");
-    options.size = SIZE_MAX;
-    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "ZKL_CLIENT_OPTIONS_INIT");
-    newer.known.size = sizeof newer;
-    check_fails(zkl_client_open(&client, &newer.known), ZKL_EINVAL, "ZKL_CLIENT_OPTIONS_INIT");
-    take.wait.size = 0;
-    check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_WAIT_INIT");
-    struct zkl_client_metrics of_client = {.size = 0};
-    struct zkl_lock_metrics of_lock = {.size = sizeof of_lock - 1};
-    check_fails(zkl_client_get_metrics(good, &of_client), ZKL_EINVAL, "ZKL_CLIENT_METRICS_INIT");
-    check_fails(zkl_mutex_get_metrics(take.mutex, &of_lock), ZKL_EINVAL, "ZKL_LOCK_METRICS_INIT");
-    of_lock.size = sizeof of_lock;
-    check_fails(zkl_mutex_get_metrics(take.mutex, &of_lock), ZKL_EINVAL,
-                "set metrics in its options");
-    take.wait = (struct zkl_wait)ZKL_WAIT_INIT;
-    take.grant.size = 1;
-    check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_GRANT_INIT");
-    take.grant = (struct zkl_grant)ZKL_GRANT_INIT;
-    take.wait.flags = 4;
-    check_fails(do_acquire(&take), ZKL_EINVAL, "0x4");
-    cluster_free(good, take.mutex);
-}
-
-/* Goal: structs of a later header, which have a field more, are taken as long as that is 0, and what is written has 0
- * there. */
-CLUSTER_TEST(structs_of_a_later_header_are_taken)
-{
-    struct {
-        struct zkl_client_options known;
-        int64_t later;
-    } options = {cluster_options(), 0};
-    struct {
-        struct zkl_wait known;
-        int64_t later;
-    } wait = {ZKL_WAIT_INIT, 0};
-    struct {
-        struct zkl_grant known;
-        int64_t later;
-    } grant = {ZKL_GRANT_INIT, 7};
-    struct zkl_client *client;
-
-    options.known.size = sizeof options;
-    wait.known.size = sizeof wait;
-    grant.known.size = sizeof grant;
-    check_ok(zkl_client_open(&client, &options.known));
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("later"));
-    check_ok(zkl_mutex_acquire(mutex, &wait.known, &grant.known));
-    check_num(grant.known.token, ==, zkl_mutex_token(mutex));
-    check_num(grant.later, ==, 0);
-    check_num(grant.known.size, ==, sizeof grant);
-    check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
-}
-
-/* --- closed ---------------------------------------------------------------------------------- */
-
-/* --- codes ----------------------------------------------------------------------------------- */
-
 /* Goal: each code has a sentence of its own, and the two questions about codes are answered as the
  * header says. */
-CLUSTER_TEST(each_code_has_its_sentence)
+WORLD_TEST(each_code_has_its_sentence)
 {
     for (int a = 0; a >= ZKL_EFULL; a--) {
         check_num(strlen(zkl_strerror(a)), >=, 7);
@@ -114,7 +41,7 @@ CLUSTER_TEST(each_code_has_its_sentence)
 }
 
 /* Goal: a code's name is what the header calls it, and nothing else has a name. */
-CLUSTER_TEST(each_code_has_its_name)
+WORLD_TEST(each_code_has_its_name)
 {
 #define NAME(code) [-(code)] = #code
     static const char *const names[] = {
@@ -147,14 +74,13 @@ static int fail_here(void *unused)
 
 /* Goal: the detail belongs to its thread. It is empty in a thread that had no failure, and another
  * thread's failure does not change it. */
-CLUSTER_TEST(the_detail_is_the_threads_own)
+WORLD_TEST(the_detail_is_the_threads_own)
 {
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
     char mine[256];
 
     check_fails(zkl_mutex_lock(NULL), ZKL_EINVAL, "zkl_mutex_acquire");
     snprintf(mine, sizeof mine, "%s", zkl_error_detail());
     check_num(actor_do(actor, fail_here, NULL), ==, ZKL_EINVAL);
     check_text(zkl_error_detail(), mine);
-    actor_end(actor);
 }

@@ -24,22 +24,15 @@ static struct scene scene_with(struct zkl_client *client, const char *name)
 {
     struct scene s = {.path = cluster_path(name), .client = client};
 
-    s.mutex = cluster_mutex(s.client, s.path);
-    s.a = new_owner();
-    s.b = new_owner();
+    s.mutex = world_mutex(s.client, s.path);
+    s.a = world_owner();
+    s.b = world_owner();
     return s;
 }
 
 static struct scene scene_open(const char *name)
 {
-    return scene_with(cluster_client(), name);
-}
-
-static void scene_close(struct scene *s)
-{
-    check_ok(zkl_owner_free(s->a));
-    check_ok(zkl_owner_free(s->b));
-    cluster_free(s->client, s->mutex);
+    return scene_with(world_client(), name);
 }
 
 static int start(struct zkl_owner *owner, struct zkl_mutex *mutex, struct completion *done,
@@ -85,7 +78,7 @@ static void share_one_processor(cpu_set_t *before)
 
 /* Goal: an owner may be freed in the callback of a failed acquisition, also where that comes before the
  * starting call returns, which then does not look at it any more (the address sanitizer sees it). */
-CLUSTER_TEST(an_owner_may_be_freed_in_its_callback)
+WORLD_TEST(an_owner_may_be_freed_in_its_callback)
 {
     cpu_set_t before;
     int early = 0, tries = 0;
@@ -104,26 +97,22 @@ CLUSTER_TEST(an_owner_may_be_freed_in_its_callback)
     }
     check_ok(sched_setaffinity(0, sizeof before, &before));
     check_num(early, ==, EARLY_WANTED);
-    scene_close(&s);
 }
 
 /* Goal: a mutex that any thread may unlock can be, and freed, before the callback says that it was locked. */
-CLUSTER_TEST(a_handle_may_go_before_the_callback)
+WORLD_TEST(a_handle_may_go_before_the_callback)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_owner *owner = new_owner();
-    struct zkl_mutex *mutex;
+    struct zkl_client *client = world_client();
+    struct zkl_owner *owner = world_owner();
     struct completion done = {0};
 
     check_true(zkl_client_event_fd(client) >= 0);
-    check_ok(zkl_semaphore_mutex_new(&mutex, client, cluster_path("any"), NULL));
+    struct zkl_mutex *mutex = world_semaphore_mutex(client, cluster_path("any"));
     check_ok(start(owner, mutex, &done, NULL));
     check_wait(zkl_mutex_unlock(mutex) == 0, WAIT_MS);
-    check_ok(zkl_mutex_free(mutex));
+    world_drop(mutex);
     check_num(zkl_client_dispatch(client, 10), ==, 1);
     check_ok(completion_code(&done));
-    check_ok(zkl_owner_free(owner));
-    cluster_free(client, NULL);
 }
 
 /* --- how a wait ends ------------------------------------------------------------------------- */
@@ -152,7 +141,7 @@ static void note_turn(int code, void *arg)
 }
 
 /* Goal: each of many deadlines is looked at when it is due, whatever the order they were named in. */
-CLUSTER_TEST(deadlines_end_in_their_order)
+WORLD_TEST(deadlines_end_in_their_order)
 {
     struct scene s = scene_open("deadlines");
     struct zkl_owner *owners[WAITING];
@@ -164,7 +153,7 @@ CLUSTER_TEST(deadlines_end_in_their_order)
     for (int i = 0; i < WAITING; i++) {
         struct zkl_wait wait = ZKL_WAIT_INIT;
         int place = (i * 7 + 13) % WAITING;
-        owners[i] = new_owner();
+        owners[i] = world_owner();
         wait.deadline_ns = start_ns + (500 + STEP_MS * place) * MS;
         mine[i] = (struct turn){.deadline_ns = wait.deadline_ns};
         check_ok(
@@ -175,23 +164,20 @@ CLUSTER_TEST(deadlines_end_in_their_order)
         check_num(turns[i]->ended_ns, >=, turns[i]->deadline_ns);
         check_true(turns[i]->ended_ns - turns[i]->deadline_ns < BUSY_MS * MS || lag_is_slow());
         check_num(turns[i]->code, ==, ZKL_ETIMEDOUT);
-        check_ok(zkl_owner_free(owners[i]));
     }
     check_ok(async_unlock(s.a, s.mutex));
-    scene_close(&s);
 }
 
 /* --- read-write locks, semaphores ------------------------------------------------------------ */
 
 /* Goal: the halves of a read-write lock know an owner. Readers share, the library grants a
  * downgrade immediately, and it refuses an upgrade. */
-CLUSTER_TEST(an_owner_has_both_halves)
+WORLD_TEST(an_owner_has_both_halves)
 {
     struct scene s = scene_open("halves");
-    struct zkl_rwlock *rwlock = NULL;
     struct completion done = {0};
 
-    check_ok(zkl_rwlock_new(&rwlock, s.client, cluster_path("rwlock"), NULL));
+    struct zkl_rwlock *rwlock = world_rwlock(s.client, cluster_path("rwlock"), NULL);
     struct zkl_mutex *read = zkl_rwlock_reader(rwlock), *write = zkl_rwlock_writer(rwlock);
     check_ok(async_lock(s.a, write));
     check_ok(async_lock(s.a, read));
@@ -201,20 +187,17 @@ CLUSTER_TEST(an_owner_has_both_halves)
     check_num(start(s.a, write, &done, NULL), ==, ZKL_EDEADLK);
     check_ok(async_unlock(s.a, read));
     check_ok(async_unlock(s.b, read));
-    check_ok(zkl_rwlock_free(rwlock));
-    scene_close(&s);
 }
 
 /* Goal: a request for permits that can't be is refused at once, or by the callback where only the
  * server knows the number. */
-CLUSTER_TEST(wrong_requests_for_permits_are_refused)
+WORLD_TEST(wrong_requests_for_permits_are_refused)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_client *client = world_client();
     struct zkl_permit *two[2];
     struct completion done = {0}, none = {0};
 
-    check_ok(zkl_semaphore_new(&semaphore, client, cluster_path("semaphore"), 2, NULL));
+    struct zkl_semaphore *semaphore = world_semaphore(client, cluster_path("semaphore"), 2, NULL);
     check_ok(zkl_semaphore_acquire_async(semaphore, 2, NULL, two, note_completion, &done, NULL));
     check_ok(completion_code(&done));
     check_num(zkl_permit_still_held(two[1], 1), ==, 1);
@@ -227,21 +210,18 @@ CLUSTER_TEST(wrong_requests_for_permits_are_refused)
     check_num(none.calls, ==, 0);
     for (int i = 0; i < 2; i++)
         check_ok(zkl_permit_release(two[i]));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, NULL);
 }
 
 /* Goal: while the operation of a multi-lock has an owner, the library refuses other acquisitions of
  * that owner, and the multi-lock while a member's operation has it. What the multi-lock has is entered again. */
-CLUSTER_TEST(a_multi_locks_operation_has_its_owner)
+WORLD_TEST(a_multi_locks_operation_has_its_owner)
 {
     struct scene s = scene_open("multi");
     struct zkl_member member = zkl_member_mutex(s.mutex);
     struct completion done = {0}, none = {0};
-    struct zkl_multi *multi = NULL;
     int code = 1;
 
-    check_ok(zkl_multi_new(&multi, s.client, &member, 1));
+    struct zkl_multi *multi = world_multi(s.client, &member, 1);
     check_ok(async_lock(s.b, s.mutex));
     check_ok(start(s.a, s.mutex, &done, NULL));
     check_true(zkl_owner_use(s.a) == NULL);
@@ -261,8 +241,6 @@ CLUSTER_TEST(a_multi_locks_operation_has_its_owner)
     check_ok(completion_code(&done));
     check_ok(code);
     check_num(none.calls, ==, 0);
-    check_ok(zkl_multi_free(multi));
-    scene_close(&s);
 }
 
 /* --- callbacks ------------------------------------------------------------------------------- */
@@ -295,7 +273,7 @@ static void dispatch_within(int code, void *arg)
 /* Goal: once the program has asked for the descriptor, every callback of the client runs in
  * zkl_client_dispatch, on its thread. One call runs as many as its argument says at most, in their
  * order. The descriptor is readable while callbacks are due. */
-CLUSTER_TEST(an_event_loop_has_its_callbacks)
+WORLD_TEST(an_event_loop_has_its_callbacks)
 {
     static pthread_t here;
     struct zkl_client_options options = cluster_options();
@@ -304,7 +282,7 @@ CLUSTER_TEST(an_event_loop_has_its_callbacks)
     here = pthread_self();
     options.state_fn = note_state;
     options.state_arg = &here;
-    struct scene s = scene_with(cluster_client_with(&options), "loop");
+    struct scene s = scene_with(world_client_with(&options), "loop");
     check_fails(zkl_client_dispatch(s.client, 1), ZKL_EINVAL, "zkl_client_event_fd");
     int fd = zkl_client_event_fd(s.client);
     check_num(fd, >=, 0);
@@ -345,13 +323,13 @@ CLUSTER_TEST(an_event_loop_has_its_callbacks)
     check_wait(is_readable(fd), WAIT_MS);
     check_num(zkl_client_dispatch(s.client, 1), ==, 1);
     check_text(s.path, "refused");
-    scene_close(&s);
+    world_clear();
     check_num(states_elsewhere, ==, 0);
 }
 
 /* Goal: with an event loop too every operation has its callback: after close in a dispatch, or at the
  * latest in zkl_client_free. */
-CLUSTER_TEST(what_is_left_of_a_loop_is_run)
+WORLD_TEST(what_is_left_of_a_loop_is_run)
 {
     struct completion first = {0}, second = {0};
 
@@ -365,14 +343,11 @@ CLUSTER_TEST(what_is_left_of_a_loop_is_run)
         check_num(first.calls + second.calls, ==, 0);
         if (dispatched)
             check_num(zkl_client_dispatch(s.client, 10), >=, 2);
-        check_ok(zkl_client_free(s.client));
+        world_drop(s.client);
         int code = completion_code(&first);
         check_num(completion_code(&second), ==, ZKL_ECLOSED);
         if (code == 0)
             check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_completion, &first), ==, ZKL_ELOST);
-        check_ok(zkl_owner_free(s.a));
-        check_ok(zkl_owner_free(s.b));
-        check_ok(zkl_mutex_free(s.mutex));
     }
 }
 
@@ -398,7 +373,7 @@ static bool is_called(const struct scene *s, bool loop, const struct completion 
 
 /* Goal: a client is closed without a wait, also from a callback and more than once at a time: what is under way ends
  * first, then each of these calls, and nothing is left. Method: with and without an event loop. */
-CLUSTER_TEST(a_close_is_an_operation_too)
+WORLD_TEST(a_close_is_an_operation_too)
 {
     for (int loop = 0; loop < 2; loop++) {
         struct scene s = scene_open("closing");
@@ -426,6 +401,5 @@ CLUSTER_TEST(a_close_is_an_operation_too)
         check_closed(zkl_client_close(s.client, WAIT_MS));
         check_num(zkl_client_close_async(s.client, note_completion, &none), ==, ZKL_ECLOSED);
         check_num(none.calls, ==, 0);
-        scene_close(&s);
     }
 }

@@ -169,6 +169,7 @@ static void check_lost(struct party *p, int count, enum zkl_reason reason)
     check_num(p->said.reason, ==, reason);
     check_num(p->said.token, ==, 0);
     check_num(p->said.window_ms, ==, 0);
+    check_true(p->said.length > 0 && !node_is_there(p->said.node)); /* its path is still known */
 }
 
 /* The callback has been told of one loss, behind anything else. */
@@ -288,7 +289,12 @@ static void a_reentry_counts_up_and_down(struct scene *s)
     uint64_t token = ask(&s->me)->token;
     int64_t before = sent(s);
     if (s->kind->of_handle) {
+        struct party again = s->me; /* who holds waits as well */
+        again.permit = NULL;
+        check_ended(&again, take_for(&again, 100), ZKL_ETIMEDOUT);
         check_ended(&s->mate, take_for(&s->mate, 0), ZKL_ETIMEDOUT);
+        check_queue(s, 1);
+        before = sent(s);
     } else {
         check_ok(take_try(&s->me));
         check_ok(take_here(&s->me));
@@ -460,7 +466,7 @@ static void a_deadline_in_the_past_asks_nothing(struct scene *s)
 }
 
 /* Goal: a wait ends at its deadline, not before, names the path and leaves nothing, first in the
- * queue as well as before its turn. Modes: F18, F40. */
+ * queue as well as before its turn. Who waits behind it at the same handle waits on. Modes: F18, F40. */
 static void a_deadline_ends_a_wait(struct scene *s)
 {
     hold(s, &s->rival);
@@ -481,8 +487,18 @@ static void a_deadline_ends_a_wait(struct scene *s)
     check_ok(result(&s->late));
     check_ok(give(&s->late));
     check_queue(s, 0);
-    check_ok(take_for(&s->me, WAIT_MS));
-    check_ok(give(&s->me));
+    check_ok(take_for(&s->rival, WAIT_MS));
+    anew(&s->me);
+    s->me.wait.deadline_ns = zkl_now_ns() + lag_room_ms(500) * MS;
+    begin(&s->me);
+    check_queue(s, 2);
+    queue(s, &s->mate, s->kind->takes_turns ? 2 : 3);
+    check_ended(&s->me, result(&s->me), ZKL_ETIMEDOUT);
+    check_queue(s, 2);
+    check_true(!is_done(&s->mate));
+    check_ok(give(&s->rival));
+    check_ok(result(&s->mate));
+    check_ok(give(&s->mate));
 }
 
 /* --- cancels ---------------------------------------------------------------------------------- */
@@ -824,21 +840,33 @@ static void check_is_released_once_more(struct scene *s)
 }
 
 /* Goal: the end of the session loses what is held. The callback says so once, with the true reason,
- * and the next in line gets the lock. The next session locks again. */
+ * and the next in line gets the lock, then who waits behind it at another handle of the client. The next session locks
+ * again. Modes: F6. */
 static void an_expiry_loses_what_is_held(struct scene *s)
 {
+    struct lock second = {.kind = s->kind, .path = s->path, .client = s->client};
+
+    lock_open(&second);
     watch(s);
     hold(s, &s->me);
     uint64_t token = ask(&s->me)->token;
     queue(s, &s->rival, 2);
+    s->mate.lock = &second;
+    queue(s, &s->mate, 3);
     inside_expire(s->client);
     check_ok(result(&s->rival));
     check_num(the_loss(s, ZKL_REASON_EXPIRED)->token, ==, token);
     check_lost(&s->me, 1, s->notes.list[noted(&s->notes) - 1].reason);
     check_num(ask(&s->rival)->token, >, token);
-    check_queue(s, 1);
+    check_queue(s, 2);
+    check_true(!is_done(&s->mate));
     check_ok(give(&s->rival));
+    check_ok(result(&s->mate));
+    check_held(&s->mate, 1);
+    check_ok(give(&s->mate));
     check_queue(s, 0);
+    check_ok(lock_free(&second));
+    s->mate.lock = &s->lock;
     check_is_released_once_more(s);
 }
 
@@ -924,7 +952,7 @@ static void a_deletion_loses_what_is_held(struct scene *s)
 
 /* Goal: who waits and whose node somebody deletes queues again, behind who came meanwhile, also where
  * the holder's node goes at the same time. Who has the inner mutex of a semaphore may keep its turn.
- * Modes: F11, F12. */
+ * Modes: F11, F12, F40. */
 static void a_deletion_lets_who_waits_queue_again(struct scene *s)
 {
     enum { GIVEN, DELETED, IN_ONE_GO, TIMES = IN_ONE_GO + 3 };
@@ -1271,10 +1299,12 @@ static void who_waits_is_served_in_turn(struct scene *s)
     check_ok(result(&s->me));
     check_held(&s->me, 1);
     check_num(s->me.said.token, >, token);
+    check_queue(s, s->kind->takes_turns ? 2 : 3); /* those of one node are one */
     check_true(!is_done(second) && !is_done(third));
     check_ok(give(&s->me));
     check_ok(result(second));
     check_held(second, 1);
+    check_queue(s, 2);
     check_true(s->kind->takes_turns ? second->said.token == s->me.said.token
                                     : second->said.token > s->me.said.token);
     check_true(!is_done(third));

@@ -20,13 +20,13 @@ static int64_t window_end(struct zkl_mutex *mutex)
 /* Goal: after zkl_mutex_free has returned 0 within the mutex's callback, that callback is not
  * called again, not even for what was queued before. Method: the first call is held up until two
  * more states are queued, the second call frees. */
-CLUSTER_TEST(nothing_is_called_after_a_free_within_the_callback)
+WORLD_TEST(nothing_is_called_after_a_free_within_the_callback)
 {
-    struct notes notes = NOTES_INIT;
+    static struct notes notes = NOTES_INIT;
     struct proxy *proxy = NULL;
-    struct zkl_client *client = client_through(&proxy, SESSION_MS);
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("free-within"));
-    sem_t gate;
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("free-within"));
+    static sem_t gate;
 
     sem_init(&gate, 0, 0);
     notes.gate = &gate;
@@ -44,10 +44,10 @@ CLUSTER_TEST(nothing_is_called_after_a_free_within_the_callback)
     for (int i = 0; i < 8; i++)
         sem_post(&gate);
     check_wait(noted(&notes) >= 2 && running(&notes) == 0, WAIT_MS);
-    check_ok(zkl_client_free(client)); /* after it no callback runs */
+    world_forget(mutex);
+    world_drop(client); /* after it no callback runs */
     check_ok(notes.freed);
     check_num(noted(&notes), ==, 2);
-    proxy_stop(proxy);
     sem_destroy(&gate);
 }
 
@@ -81,15 +81,17 @@ static void delete_node_of(struct zkl_mutex *mutex)
  * the mutex. Two callbacks that waited for each other would wait forever. The call says so
  * immediately, and frees nothing.
  * Method: the mutex's callback blocks until the other client's callback is done. */
-CLUSTER_TEST(free_from_another_clients_callback_is_refused)
+WORLD_TEST(free_from_another_clients_callback_is_refused)
 {
-    struct notes notes = NOTES_INIT;
-    struct zkl_client *first = cluster_client(), *second = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(first, cluster_path("free-a"));
-    struct zkl_mutex *trigger = cluster_mutex(second, cluster_path("free-b"));
-    struct other other = {.mutex = mutex, .notes = &notes, .rc = 1};
-    sem_t gate;
+    static struct notes notes = NOTES_INIT;
+    struct zkl_client *first = world_client(), *second = world_client();
+    struct zkl_mutex *mutex = world_mutex(first, cluster_path("free-a"));
+    struct zkl_mutex *trigger = world_mutex(second, cluster_path("free-b"));
+    static struct other other;
 
+    static sem_t gate;
+
+    other = (struct other){.mutex = mutex, .notes = &notes, .rc = 1};
     sem_init(&gate, 0, 0);
     sem_init(&other.done, 0, 0);
     notes.gate = &gate;
@@ -106,8 +108,7 @@ CLUSTER_TEST(free_from_another_clients_callback_is_refused)
     check_num(other.running_after, ==, 1);
     sem_post(&gate);
     check_num(zkl_mutex_unlock(trigger), ==, ZKL_ELOST);
-    cluster_free(second, trigger);
-    cluster_free(first, mutex);
+    world_clear();
     check_num(running(&notes), ==, 0);
 }
 
@@ -122,6 +123,7 @@ struct within {
     struct refused_calls calls;
     atomic_bool go; /* the next callback makes the calls */
     sem_t done;
+    unsigned long mark; /* what is made for it comes behind */
 };
 
 static void make_calls(struct within *w)
@@ -159,18 +161,17 @@ static void check_calls(struct within *w)
 
 static void cause_an_event(struct within *w)
 {
-    struct zkl_mutex *other = cluster_mutex(w->calls.client, cluster_path("event"));
+    struct zkl_mutex *other = world_mutex(w->calls.client, cluster_path("event"));
 
     w->go = true;
     check_ok(zkl_mutex_lock(other));
     check_calls(w);
     check_ok(zkl_mutex_unlock(other));
-    check_ok(zkl_mutex_free(other));
 }
 
 static void lose_a_mutex(struct within *w)
 {
-    struct zkl_mutex *other = cluster_mutex(w->calls.client, cluster_path("lost"));
+    struct zkl_mutex *other = world_mutex(w->calls.client, cluster_path("lost"));
 
     check_ok(zkl_mutex_set_callback(other, on_hold, w));
     check_ok(zkl_mutex_lock(other));
@@ -178,16 +179,14 @@ static void lose_a_mutex(struct within *w)
     delete_node_of(other);
     check_calls(w);
     check_num(zkl_mutex_unlock(other), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_free(other));
 }
 
 static void lose_a_permit(struct within *w)
 {
-    struct zkl_semaphore *other = NULL;
     struct zkl_permit *permit = NULL;
     char node[300];
 
-    check_ok(zkl_semaphore_new(&other, w->calls.client, cluster_path("permit"), 1, NULL));
+    struct zkl_semaphore *other = world_semaphore(w->calls.client, cluster_path("permit"), 1, NULL);
     check_ok(zkl_semaphore_set_callback(other, on_hold, w));
     check_ok(zkl_semaphore_acquire(other, 1, NULL, &permit));
     check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
@@ -195,12 +194,11 @@ static void lose_a_permit(struct within *w)
     check_ok(wire_delete(raw, cluster_at(node), -1));
     check_calls(w);
     check_num(zkl_permit_release(permit), ==, ZKL_ELOST);
-    check_ok(zkl_semaphore_free(other));
 }
 
 static void ask_for_a_mutex(struct within *w)
 {
-    struct zkl_mutex *other = cluster_mutex(w->calls.client, cluster_path("asked"));
+    struct zkl_mutex *other = world_mutex(w->calls.client, cluster_path("asked"));
     char node[300];
 
     check_ok(zkl_mutex_set_callback(other, on_hold, w));
@@ -210,7 +208,6 @@ static void ask_for_a_mutex(struct within *w)
     check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
     check_calls(w);
     check_ok(zkl_mutex_unlock(other));
-    check_ok(zkl_mutex_free(other));
 }
 
 /* A client with this callback, or with none, that holds one of everything. */
@@ -219,20 +216,20 @@ static void open_within(struct within *w, struct proxy *proxy, zkl_client_state_
 {
     struct zkl_client_options options = cluster_options();
 
-    *w = (struct within){.go = false};
+    *w = (struct within){.mark = world_mark()};
     sem_init(&w->done, 0, 0);
     options.servers = cluster_servers(proxy_address(proxy));
     options.state_fn = state_fn;
     options.log_fn = log_fn;
     options.log_level = ZKL_LOG_DEBUG;
     options.state_arg = options.log_arg = w;
-    refused_calls_hold(&w->calls, cluster_client_with(&options));
+    refused_calls_hold(&w->calls, world_client_with(&options));
 }
 
 static void close_within(struct within *w)
 {
     refused_calls_release(&w->calls);
-    cluster_free(w->calls.client, NULL);
+    world_clear_since(w->mark);
     sem_destroy(&w->done);
 }
 
@@ -240,10 +237,10 @@ static void close_within(struct within *w)
  * other calls work.
  * Method: each public call in a callback of each kind: of a lost mutex, of a mutex that another
  * client asks for, of a permit, of the client's states, of the log. Modes: F46. */
-CLUSTER_TEST(every_call_in_every_callback)
+WORLD_TEST(every_call_in_every_callback)
 {
-    struct proxy *proxy = proxy_before(server, 0);
-    struct within w;
+    struct proxy *proxy = world_proxy();
+    static struct within w;
 
     open_within(&w, proxy, NULL, NULL);
     lose_a_mutex(&w);
@@ -264,19 +261,18 @@ CLUSTER_TEST(every_call_in_every_callback)
                WAIT_MS);
     refused_calls_check(&w.calls);
     close_within(&w);
-    proxy_stop(proxy);
 }
 
 /* Goal: a slow callback delays no grant on its client. zkl_mutex_free waits for it, but not for
  * callbacks of other mutexes. Modes: F46. */
-CLUSTER_TEST(a_slow_callback_stalls_only_the_free_of_its_mutex)
+WORLD_TEST(a_slow_callback_stalls_only_the_free_of_its_mutex)
 {
-    struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *slow = cluster_mutex(client, cluster_path("slow"));
-    struct zkl_mutex *quick = cluster_mutex(client, cluster_path("quick"));
-    struct actor *actor = actor_new();
-    sem_t gate;
+    static struct notes notes = NOTES_INIT;
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *slow = world_mutex(client, cluster_path("slow"));
+    struct zkl_mutex *quick = world_mutex(client, cluster_path("quick"));
+    struct actor *actor = world_actor();
+    static sem_t gate;
 
     sem_init(&gate, 0, 0);
     notes.gate = &gate;
@@ -290,15 +286,14 @@ CLUSTER_TEST(a_slow_callback_stalls_only_the_free_of_its_mutex)
     check_ok(zkl_mutex_unlock(quick));
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, quick));
-    check_ok(zkl_mutex_free(quick));
+    world_drop(quick);
+    world_forget(slow);
     actor_begin(actor, do_free, slow);
     net_nap_ms(100); /* would do for a free that does not wait */
     check_true(!actor_is_done(actor));
     sem_post(&gate);
     check_ok(actor_result(actor));
     check_num(running(&notes), ==, 0);
-    actor_end(actor);
-    cluster_free(client, NULL);
 }
 
 /* --- permits in their own callback ------------------------------------------------------------ */
@@ -330,19 +325,17 @@ static void ask_for(const char *node)
 
 /* Goal: the library refuses to release a permit of a multi-lock alone, as the multi-lock would then
  * have a freed handle. It also refuses in the permit's own callback. The multi-lock stays held. */
-CLUSTER_TEST(a_multi_locks_permit_is_not_given_back_alone)
+WORLD_TEST(a_multi_locks_permit_is_not_given_back_alone)
 {
     const char *path = cluster_path("members-permit");
-    struct zkl_client *client = cluster_client();
-    struct giver giver = {.waits = 1, .starts = 1};
-    struct zkl_semaphore *semaphore;
-    struct zkl_multi *multi;
+    struct zkl_client *client = world_client();
+    static struct giver giver = {.waits = 1, .starts = 1};
     char node[300];
 
-    check_ok(zkl_semaphore_new(&semaphore, client, path, 2, NULL));
+    struct zkl_semaphore *semaphore = world_semaphore(client, path, 2, NULL);
     check_ok(zkl_semaphore_set_callback(semaphore, give_back, &giver));
     struct zkl_member member = zkl_member_semaphore(semaphore, 2);
-    check_ok(zkl_multi_new(&multi, client, &member, 1));
+    struct zkl_multi *multi = world_multi(client, &member, 1);
     check_ok(zkl_multi_lock(multi));
     check_num(zkl_multi_node_path(multi, 0, node, sizeof node), >, 0);
     ask_for(cluster_at(node));
@@ -352,31 +345,27 @@ CLUSTER_TEST(a_multi_locks_permit_is_not_given_back_alone)
     check_true(strstr(giver.detail, "multi-lock") != NULL);
     check_num(zkl_multi_still_held(multi, 1), ==, 1);
     check_ok(zkl_multi_unlock(multi, NULL));
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, NULL);
     check_num(giver.done.calls, ==, 0);
 }
 
 /* Goal: a callback can release its own permit with the call that does not wait. No event of the
  * permit follows, though more had gathered. Method: another callback blocks the client's callbacks
  * until both the request to release and the loss of the permit have come. */
-CLUSTER_TEST(a_permit_is_given_back_in_its_own_callback)
+WORLD_TEST(a_permit_is_given_back_in_its_own_callback)
 {
     const char *path = cluster_path("own-permit");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *trigger = cluster_mutex(client, cluster_path("own-trigger"));
-    struct notes notes = NOTES_INIT;
-    struct giver giver = {.waits = 1, .starts = 1};
-    struct zkl_semaphore *semaphore;
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *trigger = world_mutex(client, cluster_path("own-trigger"));
+    static struct notes notes = NOTES_INIT;
+    static struct giver giver = {.waits = 1, .starts = 1};
     struct zkl_permit *permit;
     char node[300];
-    sem_t gate;
+    static sem_t gate;
 
     sem_init(&gate, 0, 0);
     notes.gate = &gate;
     check_ok(zkl_mutex_set_callback(trigger, take_note, &notes));
-    check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
+    struct zkl_semaphore *semaphore = world_semaphore(client, path, 1, NULL);
     check_ok(zkl_semaphore_set_callback(semaphore, give_back, &giver));
     check_ok(zkl_mutex_lock(trigger));
     check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
@@ -394,6 +383,7 @@ CLUSTER_TEST(a_permit_is_given_back_in_its_own_callback)
     check_ok(giver.starts);
     check_num(zkl_mutex_unlock(trigger), ==, ZKL_ELOST);
     check_wait(zkl_semaphore_free(semaphore) == 0, WAIT_MS);
-    cluster_free(client, trigger);
+    world_forget(semaphore);
+    world_clear();
     check_num(atomic_load(&giver.events), ==, 1);
 }

@@ -35,7 +35,7 @@ static struct counted counted_open(int session_ms)
 {
     struct counted c;
 
-    c.client = client_through(&c.proxy, session_ms);
+    c.client = world_client_through(&c.proxy, session_ms);
     return c;
 }
 
@@ -55,7 +55,7 @@ static void check_slope(zkl_hold_fn fn, int each)
 {
     const char *path = cluster_path("slope");
     struct counted c = counted_open(SESSION_MS);
-    struct zkl_mutex *mutex = cluster_mutex(c.client, path);
+    struct zkl_mutex *mutex = world_mutex(c.client, path);
 
     make_root(path, "");
     check_ok(zkl_mutex_set_callback(mutex, fn, NULL));
@@ -75,13 +75,11 @@ static void check_slope(zkl_hold_fn fn, int each)
     /* A server that answers at all: those were no more than some ms each. */
     if (net_now_ms() - start < 5 * CYCLES)
         check_num(keepalives, <=, CYCLES / 50);
-    cluster_free(c.client, mutex);
-    proxy_stop(c.proxy);
 }
 
 /* Goal: lock and unlock without contention are create, list and delete. Method: the server's count
  * for this connection over 1,000 of them. */
-CLUSTER_TEST(lock_and_unlock_are_three_requests)
+WORLD_TEST(lock_and_unlock_are_three_requests)
 {
     check_slope(NULL, 3);
 }
@@ -93,7 +91,7 @@ static void ignore(const struct zkl_hold_event *event, void *arg)
 }
 
 /* Goal: with a state callback there is one more, the watch on the own node. */
-CLUSTER_TEST(with_a_callback_they_are_four)
+WORLD_TEST(with_a_callback_they_are_four)
 {
     check_slope(ignore, 4);
 }
@@ -114,14 +112,14 @@ static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mute
 /* Goal: a lock that waits for another client's, and its unlock, are five requests: create, list,
  * the watches on the predecessor and on the own node, delete. No watch is left that the client
  * would have to remove. Method: a proxy counts each kind. */
-CLUSTER_TEST(a_lock_that_waits_is_five_requests)
+WORLD_TEST(a_lock_that_waits_is_five_requests)
 {
     const char *path = cluster_path("six");
-    struct zkl_client *holder = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path);
+    struct zkl_client *holder = world_client();
+    struct zkl_mutex *held = world_mutex(holder, path);
     struct counted c = counted_open(SESSION_MS);
-    struct zkl_mutex *mutex = cluster_mutex(c.client, path);
-    struct actor *actor = actor_new();
+    struct zkl_mutex *mutex = world_mutex(c.client, path);
+    struct actor *actor = world_actor();
 
     make_root(path, "");
     contend(held, actor, mutex);
@@ -136,25 +134,21 @@ CLUSTER_TEST(a_lock_that_waits_is_five_requests)
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, SOME);
     check_num(counted_requests(&c), ==, 5 * SOME);
     check_requests(proxy_counts(c.proxy, PROXY_EXISTS), 0, start);
-    actor_end(actor);
-    cluster_free(c.client, mutex);
-    proxy_stop(c.proxy);
-    cluster_free(holder, held);
 }
 
 /* Goal: a wait that ends without the lock is six requests: create, list, two watches, the delete,
  * and the removal of the watch on the predecessor. The deletion ends the other watch.
  * Modes: F19. */
-CLUSTER_TEST(a_wait_in_vain_is_six_requests)
+WORLD_TEST(a_wait_in_vain_is_six_requests)
 {
     const char *path = cluster_path("six-in-vain");
-    struct zkl_client *holder = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path);
+    struct zkl_client *holder = world_client();
+    struct zkl_mutex *held = world_mutex(holder, path);
     struct counted c = counted_open(SESSION_MS);
-    struct take take = take_of(cluster_mutex(c.client, path));
-    struct actor *actor = actor_new();
+    struct take take = take_of(world_mutex(c.client, path));
+    struct actor *actor = world_actor();
 
-    check_ok(zkl_cancel_new(&take.wait.cancel));
+    take.wait.cancel = world_cancel();
     check_ok(zkl_mutex_lock(held));
     proxy_reset_counts(c.proxy);
     actor_begin(actor, do_acquire, &take);
@@ -165,25 +159,20 @@ CLUSTER_TEST(a_wait_in_vain_is_six_requests)
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, 1);
     check_num(proxy_counts(c.proxy, PROXY_REMOVE_WATCHES), ==, 1);
     check_num(counted_requests(&c), ==, 6);
-    zkl_cancel_free(take.wait.cancel);
-    actor_end(actor);
     check_ok(zkl_mutex_unlock(held));
-    cluster_free(c.client, take.mutex);
-    proxy_stop(c.proxy);
-    cluster_free(holder, held);
 }
 
 /* Goal: of several waiters only the next one is woken: a release that does not concern a contender
  * costs it nothing. Method: a second waiter is counted while the holder changes before it.
  * Modes: F44. */
-CLUSTER_TEST(only_the_next_waiter_is_woken)
+WORLD_TEST(only_the_next_waiter_is_woken)
 {
     const char *path = cluster_path("herd");
-    struct zkl_client *holder = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path), *next = cluster_mutex(holder, path);
+    struct zkl_client *holder = world_client();
+    struct zkl_mutex *held = world_mutex(holder, path), *next = world_mutex(holder, path);
     struct counted c = counted_open(SESSION_MS);
-    struct zkl_mutex *mutex = cluster_mutex(c.client, path);
-    struct actor *second = actor_new(), *last = actor_new();
+    struct zkl_mutex *mutex = world_mutex(c.client, path);
+    struct actor *second = world_actor(), *last = world_actor();
 
     check_ok(zkl_mutex_lock(held));
     actor_begin(second, do_lock, next);
@@ -197,11 +186,6 @@ CLUSTER_TEST(only_the_next_waiter_is_woken)
     check_ok(actor_do(second, do_unlock, next));
     check_ok(actor_result(last));
     check_ok(actor_do(last, do_unlock, mutex));
-    actor_end(second);
-    actor_end(last);
-    cluster_free(c.client, mutex);
-    proxy_stop(c.proxy);
-    cluster_free(holder, held, next);
 }
 
 /* --- very many threads ------------------------------------------------------------------------ */
@@ -250,15 +234,15 @@ static void crowd_begin(struct crowd *crowd, pthread_t *threads)
  * Method: another client holds until all are in the queue. A proxy holds back the answer to the
  * first list, and all behind it, until all have sent their creates. It counts each kind of request,
  * and the server counts them all. Modes: F44. */
-CLUSTER_TEST(many_threads_share_their_lists)
+WORLD_TEST(many_threads_share_their_lists)
 {
     static pthread_t threads[CROWD_MAX];
     const int n = (int)test_length(CROWD_MAX, 300);
     const char *path = cluster_path("thousand");
-    struct zkl_client *holder = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path);
+    struct zkl_client *holder = world_client();
+    struct zkl_mutex *held = world_mutex(holder, path);
     struct counted c = counted_open(SESSION_MS);
-    struct crowd crowd = {.mutex = cluster_mutex(c.client, path), .threads = n};
+    struct crowd crowd = {.mutex = world_mutex(c.client, path), .threads = n};
 
     make_root(path, "");
     check_ok(zkl_mutex_lock(held));
@@ -286,10 +270,6 @@ CLUSTER_TEST(many_threads_share_their_lists)
     check_num(counted_requests(&c) - beats, ==, 3 * n + 1 + lists);
     check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 16)); /* the most frequent */
     check_requests(inside_received(c.client) - before - beats, 3 * n + 1 + lists, start);
-    check_ok(zkl_mutex_free(crowd.mutex));
-    cluster_free(c.client, NULL);
-    proxy_stop(c.proxy);
-    cluster_free(holder, held);
 }
 
 static size_t waiting_in(struct zkl_client *client)
@@ -304,7 +284,7 @@ static size_t waiting_in(struct zkl_client *client)
  * some of them each had the number after the one before. They need none to hand the lock on either:
  * create, a watch, delete. Method: each begins when the one before waits. The proxy counts all
  * kinds. */
-CLUSTER_TEST(who_come_one_after_another_need_no_lists)
+WORLD_TEST(who_come_one_after_another_need_no_lists)
 {
     enum { N = 40 };
     const char *path = cluster_path("apart");
@@ -316,8 +296,8 @@ CLUSTER_TEST(who_come_one_after_another_need_no_lists)
     int64_t start = net_now_ms();
     proxy_reset_counts(c.proxy);
     for (size_t i = 0; i < N; i++) {
-        mutexes[i] = cluster_mutex(c.client, path);
-        actors[i] = actor_new();
+        mutexes[i] = world_mutex(c.client, path);
+        actors[i] = world_actor();
         actor_begin(actors[i], do_lock, mutexes[i]);
         check_wait(i > 0 ? waiting_in(c.client) == i : actor_is_done(actors[0]), CROWD_WAIT_MS);
     }
@@ -326,7 +306,6 @@ CLUSTER_TEST(who_come_one_after_another_need_no_lists)
     for (int i = 0; i < N; i++) {
         check_ok(actor_result(actors[i]));
         check_ok(actor_do(actors[i], do_unlock, mutexes[i]));
-        actor_end(actors[i]);
     }
     int64_t beats = proxy_counts(c.proxy, PROXY_MULTI);
     /* The first holder did not wait, and has no watch on its own node: the next one lists once
@@ -337,10 +316,6 @@ CLUSTER_TEST(who_come_one_after_another_need_no_lists)
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, N);
     check_num(counted_requests(&c) - beats, ==, 3 * N + ZKL_UNLISTED_FROM + 2);
     check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 16));
-    for (int i = 0; i < N; i++)
-        check_ok(zkl_mutex_free(mutexes[i]));
-    cluster_free(c.client, NULL);
-    proxy_stop(c.proxy);
 }
 
 /* How often something goes out since then, once in each interval. */
@@ -354,34 +329,30 @@ static int64_t at_most(int64_t start_ms, int64_t interval_ms)
 /* Goal: a client with many handles, used before, sends four reads in each session timeout and nothing else:
  * a later lock's proof rests on their answers, and libzookeeper needs no pings beside them. Method: all that
  * comes until the eighth read. */
-CLUSTER_TEST(an_idle_client_sends_four_reads_in_a_timeout)
+WORLD_TEST(an_idle_client_sends_four_reads_in_a_timeout)
 {
     int64_t start = net_now_ms(); /* before anything that may be counted late */
     struct counted c = counted_open(IDLE_MS);
     struct zkl_mutex *mutexes[SOME];
 
     for (int i = 0; i < SOME; i++) {
-        mutexes[i] = cluster_mutex(c.client, cluster_path("idle"));
+        mutexes[i] = world_mutex(c.client, cluster_path("idle"));
         cycle(mutexes[i], 1);
     }
     proxy_reset_counts(c.proxy);
     check_ok(proxy_wait_count(c.proxy, PROXY_EXISTS, 8, WAIT_MS));
     check_num(proxy_counts(c.proxy, PROXY_EXISTS), <=, at_most(start, IDLE_MS / 4));
     check_num(proxy_counts(c.proxy, PROXY_ANY), ==, proxy_counts(c.proxy, PROXY_EXISTS));
-    for (int i = 0; i < SOME; i++)
-        check_ok(zkl_mutex_free(mutexes[i]));
-    cluster_free(c.client, NULL);
-    proxy_stop(c.proxy);
 }
 
 /* Goal: a client that holds sends one heartbeat every eighth of its session timeout, one for all
  * its holds, and a read between two of them. */
-CLUSTER_TEST(a_holder_sends_heartbeats_and_reads)
+WORLD_TEST(a_holder_sends_heartbeats_and_reads)
 {
     int64_t start = net_now_ms();
     struct counted c = counted_open(HOLD_MS);
-    struct zkl_mutex *a = cluster_mutex(c.client, cluster_path("beat"));
-    struct zkl_mutex *b = cluster_mutex(c.client, cluster_path("beat"));
+    struct zkl_mutex *a = world_mutex(c.client, cluster_path("beat"));
+    struct zkl_mutex *b = world_mutex(c.client, cluster_path("beat"));
 
     check_ok(zkl_mutex_lock(a));
     check_ok(zkl_mutex_lock(b));
@@ -394,6 +365,4 @@ CLUSTER_TEST(a_holder_sends_heartbeats_and_reads)
     check_num(proxy_counts(c.proxy, PROXY_EXISTS), >, 0);
     check_ok(zkl_mutex_unlock(a));
     check_ok(zkl_mutex_unlock(b));
-    cluster_free(c.client, a, b);
-    proxy_stop(c.proxy);
 }

@@ -49,15 +49,15 @@ static int set_cancel(void *cancel)
 
 /* Goal: a child that sets a cancel object it has inherited does not end its parent's waits: the bit
  * is the child's own copy. */
-CLUSTER_TEST(a_childs_cancel_does_not_reach_the_parent)
+WORLD_TEST(a_childs_cancel_does_not_reach_the_parent)
 {
     const char *path = cluster_path("fork-cancel");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
     struct cancel_wait wait = {.mutex = mutex};
-    struct actor *waiter = actor_new();
+    struct actor *waiter = world_actor();
 
-    check_ok(zkl_cancel_new(&wait.cancel));
+    wait.cancel = world_cancel();
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(waiter, do_lock_cancel, &wait);
     check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -67,9 +67,6 @@ CLUSTER_TEST(a_childs_cancel_does_not_reach_the_parent)
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(actor_result(waiter));
     check_ok(actor_do(waiter, do_unlock, mutex));
-    actor_end(waiter);
-    zkl_cancel_free(wait.cancel);
-    cluster_free(client, mutex);
 }
 
 /* --- what was inherited ---------------------------------------------------------------------- */
@@ -98,9 +95,9 @@ static int call_all(void *arg)
 /* Goal: a child uses handles of each kind that its parent has. Each call refuses immediately and
  * says why. The child changes nothing, not even at the end of its thread, which is the copy of the
  * holding thread. The parent keeps its holds, and unlocks. Modes: F53. */
-CLUSTER_TEST(what_a_child_inherits_refuses_to_work)
+WORLD_TEST(what_a_child_inherits_refuses_to_work)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct refused_calls e;
 
     skip_under_gcc_tsan();
@@ -108,7 +105,6 @@ CLUSTER_TEST(what_a_child_inherits_refuses_to_work)
     check_ok(in_child(call_all, &e));
     refused_calls_check(&e);
     refused_calls_release(&e);
-    cluster_free(client, NULL);
 }
 
 static int wait_for_multi(void *multi)
@@ -138,10 +134,10 @@ static int wait_for_mutex(void *mutex)
 /* Goal: the process forks children while its threads wait, for a lock of each kind. The children
  * use what they have inherited, and disturb no thread: all threads wait on, and get their locks.
  * Modes: F53. */
-CLUSTER_TEST(a_fork_amid_waits_disturbs_nobody)
+WORLD_TEST(a_fork_amid_waits_disturbs_nobody)
 {
     enum { WAITERS = 4 };
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct actor *waiters[WAITERS];
     struct refused_calls e;
     char root[300];
@@ -152,7 +148,7 @@ CLUSTER_TEST(a_fork_amid_waits_disturbs_nobody)
     check_num(zkl_mutex_node_path(e.goods.mutex, root, sizeof root), >, 0);
     *strrchr(root, '/') = '\0';
     for (int i = 0; i < WAITERS; i++)
-        waiters[i] = actor_new();
+        waiters[i] = world_actor();
     actor_begin(waiters[0], wait_for_mutex, e.goods.mutex);
     actor_begin(waiters[1], wait_for_mutex, zkl_rwlock_reader(e.goods.rwlock));
     actor_begin(waiters[2], wait_for_multi, e.goods.multi);
@@ -167,12 +163,10 @@ CLUSTER_TEST(a_fork_amid_waits_disturbs_nobody)
     check_ok(zkl_permit_release(e.goods.permit));
     for (int i = 0; i < WAITERS; i++) {
         check_ok(actor_result(waiters[i]));
-        actor_end(waiters[i]);
     }
     check_ok(zkl_multi_lock(e.goods.multi));
     check_ok(zkl_semaphore_acquire(e.goods.semaphore, 1, NULL, &e.goods.permit));
     refused_calls_release(&e);
-    cluster_free(client, NULL);
 }
 
 /* Does a look at the path show this thread as the only holder? */
@@ -223,19 +217,18 @@ static int open_own_and_let_a_child_do_so(void *path)
 }
 
 /* Modes: F53. */
-CLUSTER_TEST(a_child_can_open_its_own)
+WORLD_TEST(a_child_can_open_its_own)
 {
     skip_under_gcc_tsan();
     const char *path = cluster_path("parents");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path);
 
     check_ok(zkl_mutex_lock(mutex));
     for (int i = 0; i < 3; i++)
         check_ok(in_child(open_own_and_let_a_child_do_so, (void *)path));
     check_num(zkl_mutex_still_held(mutex, 1), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 static atomic_bool forked_enough;
@@ -254,14 +247,14 @@ static int lock_until_told(void *mutex)
 
 /* Goal: a child that is forked in the midst of other threads' calls can open its own all the same:
  * no lock of the library is left taken in it. Modes: F53. */
-CLUSTER_TEST(a_fork_amid_calls_leaves_no_lock_taken)
+WORLD_TEST(a_fork_amid_calls_leaves_no_lock_taken)
 {
     skip_under_gcc_tsan();
     skip_under_asan();
     const char *path = cluster_path("amid"), *busy = cluster_path("amid-busy");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path), *held = cluster_mutex(client, busy);
-    struct actor *actors[3] = {actor_new(), actor_new(), actor_new()};
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, path), *held = world_mutex(client, busy);
+    struct actor *actors[3] = {world_actor(), world_actor(), world_actor()};
 
     atomic_store(&forked_enough, false);
     check_ok(zkl_mutex_lock(held));
@@ -272,10 +265,8 @@ CLUSTER_TEST(a_fork_amid_calls_leaves_no_lock_taken)
     atomic_store(&forked_enough, true);
     for (int i = 0; i < 3; i++) {
         check_ok(actor_result(actors[i]));
-        actor_end(actors[i]);
     }
     check_ok(zkl_mutex_unlock(held));
-    cluster_free(client, mutex, held);
 }
 
 /* --- forks in callbacks ---------------------------------------------------------------------- */
@@ -294,20 +285,19 @@ static void fork_at_first(int code, void *arg)
 /* Goal: a child that a callback forks runs no further callback of its parent, not even on the
  * parent's event loop, to which the callback returns. Method: two operations are done. The first
  * one's callback forks, and the child returns. */
-CLUSTER_TEST(a_fork_in_a_callback_ends_the_childs_dispatch)
+WORLD_TEST(a_fork_in_a_callback_ends_the_childs_dispatch)
 {
     skip_under_gcc_tsan();
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     const char *const paths[] = {cluster_path("first"), cluster_path("second")};
     struct zkl_mutex *mutexes[2];
-    struct zkl_owner *owner;
+    struct zkl_owner *owner = world_owner();
     int status, fd = zkl_client_event_fd(client), ran = 0;
 
     check_num(fd, >=, 0);
-    check_ok(zkl_owner_new(&owner));
     callbacks = 0;
     for (int i = 0; i < 2; i++) {
-        mutexes[i] = cluster_mutex(client, paths[i]);
+        mutexes[i] = world_mutex(client, paths[i]);
         check_ok(zkl_mutex_acquire_async(owner, mutexes[i], NULL, NULL, fork_at_first, NULL, NULL));
     }
     check_wait(cluster_children(paths[0]) == 1 && cluster_children(paths[1]) == 1, WAIT_MS);
@@ -325,6 +315,4 @@ CLUSTER_TEST(a_fork_in_a_callback_ends_the_childs_dispatch)
     for (int i = 0; i < 2; i++)
         check_ok(zkl_mutex_unlock(mutexes[i]));
     zkl_owner_use(NULL);
-    check_ok(zkl_owner_free(owner));
-    cluster_free(client, mutexes[0], mutexes[1]);
 }

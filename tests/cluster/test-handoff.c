@@ -12,11 +12,9 @@
 static struct zkl_mutex *shared(struct zkl_client *client, const char *path, int handoffs_max)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_mutex *mutex;
 
     options.local_handoffs_max = handoffs_max;
-    check_ok(zkl_mutex_new(&mutex, client, path, &options));
-    return mutex;
+    return world_mutex_with(client, path, &options);
 }
 
 static bool is_contended(struct zkl_mutex *mutex)
@@ -49,7 +47,7 @@ static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex 
 {
     size_t before = inside_waiting(mutex);
     for (size_t i = 0; i < count; i++) {
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         takes[i].mutex = mutex;
         takes[i].grant = (struct zkl_grant)ZKL_GRANT_INIT;
         actor_begin(actors[i], do_acquire, &takes[i]);
@@ -59,47 +57,14 @@ static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex 
 
 /* --- in turn ---------------------------------------------------------------------------------- */
 
-/* Goal: threads of one handle get the lock in their order, on one node with one token. */
-CLUSTER_TEST(threads_take_turns_on_one_node)
-{
-    const char *path = cluster_path("turns");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *actors[THREADS];
-    struct take takes[THREADS];
-
-    takes_of(takes, mutex, THREADS);
-    check_ok(zkl_mutex_lock(mutex));
-    uint64_t token = zkl_mutex_token(mutex);
-    line_up(actors, takes, mutex, THREADS);
-    check_num(zkl_mutex_trylock(mutex), ==, 0); /* again */
-    check_ok(zkl_mutex_unlock(mutex));
-    check_num(cluster_children(path), ==, 1);
-    check_ok(zkl_mutex_unlock(mutex));
-    check_num(zkl_mutex_hold_count(mutex), ==, 0);
-    for (int i = 0; i < THREADS; i++) {
-        check_ok(actor_result(actors[i]));
-        for (int j = i + 1; j < THREADS; j++)
-            check_true(!actor_is_done(actors[j]));
-        check_num(takes[i].grant.token, ==, token);
-        check_num(takes[i].grant.hold_count, ==, 1);
-        check_true(takes[i].grant.window_ms > 0);
-        check_num(cluster_children(path), ==, 1);
-        check_ok(actor_do(actors[i], do_unlock, mutex));
-        actor_end(actors[i]);
-    }
-    check_wait(cluster_children(path) <= 0, WAIT_MS);
-    cluster_free(client, mutex);
-}
-
 /* Goal: owners that are no threads take turns with threads. Method: an owner waits behind a thread, and a
  * thread behind that. */
-CLUSTER_TEST(owners_take_turns_with_threads)
+WORLD_TEST(owners_take_turns_with_threads)
 {
     const char *path = cluster_path("owners");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct zkl_owner *owner = new_owner();
+    struct zkl_owner *owner = world_owner();
     struct zkl_grant grant = ZKL_GRANT_INIT;
     struct completion done = {0};
     struct actor *actors[1];
@@ -118,11 +83,8 @@ CLUSTER_TEST(owners_take_turns_with_threads)
     check_ok(actor_result(actors[0]));
     check_num(takes[0].grant.token, ==, token);
     check_ok(actor_do(actors[0], do_unlock, mutex));
-    actor_end(actors[0]);
     check_ok(async_lock(owner, mutex));
     check_ok(async_unlock(owner, mutex));
-    check_ok(zkl_owner_free(owner));
-    cluster_free(client, mutex);
 }
 
 /* --- others ----------------------------------------------------------------------------------- */
@@ -167,11 +129,11 @@ static bool stays_for_long(struct zkl_mutex *mutex, const atomic_long *cycles)
 /* Goal: no contender outside starves. Without one the lock stays on one node forever. Method: some
  * threads run on one handle. While they are alone the token stays. Then another client gets the
  * lock again and again. */
-CLUSTER_TEST(others_get_their_turn)
+WORLD_TEST(others_get_their_turn)
 {
     const char *path = cluster_path("others");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = shared(client, path, 50), *outside = cluster_mutex(other, path);
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *mutex = shared(client, path, 50), *outside = world_mutex(other, path);
     struct actor *actors[THREADS];
     atomic_int stop = 0;
     atomic_long cycles = 0;
@@ -179,7 +141,7 @@ CLUSTER_TEST(others_get_their_turn)
     struct runner runner = {mutex, &stop, &cycles};
 
     for (int i = 0; i < THREADS; i++) {
-        actors[i] = actor_new();
+        actors[i] = world_actor();
         actor_begin(actors[i], run_until, &runner);
     }
     check_wait(atomic_load(&cycles) > 100, WAIT_MS);
@@ -193,20 +155,17 @@ CLUSTER_TEST(others_get_their_turn)
     atomic_store(&stop, 1);
     for (int i = 0; i < THREADS; i++) {
         check_ok(actor_result(actors[i]));
-        actor_end(actors[i]);
     }
-    cluster_free(client, mutex);
-    cluster_free(other, outside);
 }
 
 /* Goal: when the client knows of a contender outside, the threads hand the lock on
  * local_handoffs_max times and no more. */
-CLUSTER_TEST(it_is_handed_on_so_often_while_others_wait)
+WORLD_TEST(it_is_handed_on_so_often_while_others_wait)
 {
     const char *path = cluster_path("limit");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = shared(client, path, 2), *outside = cluster_mutex(other, path);
-    struct actor *actors[THREADS], *last = actor_new();
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *mutex = shared(client, path, 2), *outside = world_mutex(other, path);
+    struct actor *actors[THREADS], *last = world_actor();
     struct take takes[THREADS];
 
     takes_of(takes, mutex, THREADS);
@@ -236,26 +195,20 @@ CLUSTER_TEST(it_is_handed_on_so_often_while_others_wait)
         check_num(takes[i].grant.token, >, token);
         check_ok(actor_do(actors[i], do_unlock, mutex));
     }
-    for (int i = 0; i < THREADS; i++)
-        actor_end(actors[i]);
-    actor_end(last);
-    cluster_free(client, mutex);
-    cluster_free(other, outside);
 }
 
 /* --- giving up -------------------------------------------------------------------------------- */
 
 /* Goal: the lock passes over a waiter that gave up, and the other waiters keep their order. */
-CLUSTER_TEST(who_gives_up_is_passed_over)
+WORLD_TEST(who_gives_up_is_passed_over)
 {
     const char *path = cluster_path("gives-up");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct zkl_cancel *cancel;
     struct actor *actors[4];
     struct take takes[4];
 
-    check_ok(zkl_cancel_new(&cancel));
+    struct zkl_cancel *cancel = world_cancel();
     takes_of(takes, mutex, 4);
     takes[0].wait.deadline_ns = zkl_now_ns() + lag_room_ms(300) * INT64_C(1000000);
     takes[2].wait.cancel = cancel;
@@ -271,45 +224,16 @@ CLUSTER_TEST(who_gives_up_is_passed_over)
     check_ok(actor_do(actors[1], do_unlock, mutex));
     check_ok(actor_result(actors[3]));
     check_ok(actor_do(actors[3], do_unlock, mutex));
-    for (int i = 0; i < 4; i++)
-        actor_end(actors[i]);
-    zkl_cancel_free(cancel);
-    cluster_free(client, mutex);
-}
-
-/* Goal: if the thread that queues for all gives up, the next one queues. */
-CLUSTER_TEST(the_next_one_queues_for_who_gave_up)
-{
-    const char *path = cluster_path("queues");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY), *outside = cluster_mutex(other, path);
-    struct actor *first = actor_new(), *actors[1];
-    struct take take = take_of(mutex), takes[1] = {take_of(mutex)};
-
-    check_ok(zkl_mutex_lock(outside));
-    take.wait.deadline_ns = zkl_now_ns() + lag_room_ms(500) * INT64_C(1000000);
-    actor_begin(first, do_acquire, &take);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    line_up(actors, takes, mutex, 1);
-    check_num(actor_result(first), ==, ZKL_ETIMEDOUT);
-    check_wait(inside_waiting(mutex) == 0 && cluster_children(path) == 2, WAIT_MS);
-    check_ok(zkl_mutex_unlock(outside));
-    check_ok(actor_result(actors[0]));
-    check_ok(actor_do(actors[0], do_unlock, mutex));
-    actor_end(first);
-    actor_end(actors[0]);
-    cluster_free(client, mutex);
-    cluster_free(other, outside);
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */
 
 /* Goal: when the session ends, its holder hears of it. The waiters then get the lock anew, in the
  * old order, each within its own deadline. They do not wait for the thread that lost it. */
-CLUSTER_TEST(an_expiry_keeps_the_order_of_who_waits)
+WORLD_TEST(an_expiry_keeps_the_order_of_who_waits)
 {
     const char *path = cluster_path("expired");
-    struct zkl_client *client = client_of(lag_session_ms(EXPIRING_MS));
+    struct zkl_client *client = world_client_of(lag_session_ms(EXPIRING_MS));
     struct zkl_mutex *mutex = shared(client, path, MANY);
     struct actor *actors[THREADS];
     struct take takes[THREADS];
@@ -336,17 +260,14 @@ CLUSTER_TEST(an_expiry_keeps_the_order_of_who_waits)
     check_num(actor_result(actors[THREADS - 1]), ==, ZKL_ETIMEDOUT);
     int released = actor_do(actors[THREADS - 2], do_unlock, mutex);
     check_true(released == 0 || (released == ZKL_EUNCONFIRMED && lag_is_slow()));
-    for (int i = 0; i < THREADS; i++)
-        actor_end(actors[i]);
-    cluster_free(client, mutex);
 }
 
 /* Goal: a thread never hands on a hold with a lease. It hands on a hold without one to a thread
  * with a lease, and the hold has that lease from then on. */
-CLUSTER_TEST(a_leased_hold_is_not_handed_on)
+WORLD_TEST(a_leased_hold_is_not_handed_on)
 {
     const char *path = cluster_path("leased");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = shared(client, path, MANY);
     struct actor *actors[2];
     struct take takes[2] = {take_of(mutex), take_of(mutex)};
@@ -364,18 +285,15 @@ CLUSTER_TEST(a_leased_hold_is_not_handed_on)
     check_num(takes[1].grant.token, >, token);
     check_num(takes[1].grant.window_ms, >, 5000);
     check_ok(actor_do(actors[1], do_unlock, mutex));
-    actor_end(actors[0]);
-    actor_end(actors[1]);
-    cluster_free(client, mutex);
 }
 
 /* Goal: a holder that another client has asked to release does not hand the lock on. The next
  * thread queues. */
-CLUSTER_TEST(a_revoked_hold_is_not_handed_on)
+WORLD_TEST(a_revoked_hold_is_not_handed_on)
 {
     const char *path = cluster_path("revoked");
-    struct notes notes = NOTES_INIT;
-    struct zkl_client *client = cluster_client();
+    static struct notes notes = NOTES_INIT;
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = shared(client, path, MANY);
     struct actor *actors[2];
     struct take takes[2] = {take_of(mutex), take_of(mutex)};
@@ -395,7 +313,4 @@ CLUSTER_TEST(a_revoked_hold_is_not_handed_on)
     check_ok(actor_result(actors[1]));
     check_num(takes[1].grant.token, >, token);
     check_ok(actor_do(actors[1], do_unlock, mutex));
-    actor_end(actors[0]);
-    actor_end(actors[1]);
-    cluster_free(client, mutex);
 }

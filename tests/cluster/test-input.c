@@ -10,7 +10,7 @@
 
 /* Goal: a path that ZooKeeper's own rules refuse (Unicode beyond them, bytes that are no UTF-8) is
  * refused as a path, by zkl_mutex_new, before anything is asked of the server. */
-CLUSTER_TEST(paths_that_no_server_takes_are_refused_at_once)
+WORLD_TEST(paths_that_no_server_takes_are_refused_at_once)
 {
     static const char *const paths[] = {"/c1-\xc2\x85",
                                         "/private-\xee\x80\x80",
@@ -19,13 +19,12 @@ CLUSTER_TEST(paths_that_no_server_takes_are_refused_at_once)
                                         "/no-utf8-\xff",
                                         "/cut-\xc3",
                                         "/beyond-\xf0\x9f\x98\x80"};
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
 
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct zkl_mutex *mutex = NULL;
         check_num(zkl_mutex_new(&mutex, client, paths[i], NULL), ==, ZKL_EBADPATH);
     }
-    cluster_free(client, NULL);
 }
 
 struct bad {
@@ -34,7 +33,7 @@ struct bad {
 };
 
 /* Goal: each way to write a path wrongly is refused by zkl_mutex_new, which says what is wrong. */
-CLUSTER_TEST(malformed_paths_are_explained)
+WORLD_TEST(malformed_paths_are_explained)
 {
     static const struct bad paths[] = {
         {"", "empty"},         {"locks/a", "slash"},     {"/", "root"},
@@ -42,21 +41,20 @@ CLUSTER_TEST(malformed_paths_are_explained)
         {"/./a", "\".\""},     {"/a/..", "\"..\""},      {"/a\nb", "control"},
         {"/a\x7f", "control"}, {"/zookeeper", "server"}, {"/zookeeper/quota", "server"},
     };
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = NULL;
 
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         check_fails(zkl_mutex_new(&mutex, client, paths[i].text, NULL), ZKL_EBADPATH,
                     paths[i].word);
     check_true(mutex == NULL);
-    cluster_free(client, NULL);
 }
 
 /* Goal: a client can lock a path of 512 bytes, with anything in it that ZooKeeper accepts. It
  * refuses a path of 513 bytes. */
-CLUSTER_TEST(the_longest_path_works)
+WORLD_TEST(the_longest_path_works)
 {
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = NULL;
     char path[514];
 
@@ -65,16 +63,15 @@ CLUSTER_TEST(the_longest_path_works)
     memcpy(path, "/l\xc3\xa4nge .../zookeeper/", 21);
     check_fails(zkl_mutex_new(&mutex, client, path, NULL), ZKL_EBADPATH, "512");
     path[512] = '\0';
-    mutex = cluster_mutex(client, path);
+    mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, NULL, 0), >, 512);
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }
 
 /* Goal: each way to write a server list wrongly is refused, with the list and a reason in words,
  * also in errbuf. */
-CLUSTER_TEST(malformed_server_lists_are_explained)
+WORLD_TEST(malformed_server_lists_are_explained)
 {
     static const struct bad lists[] = {
         {"", "empty"},
@@ -118,7 +115,7 @@ CLUSTER_TEST(malformed_server_lists_are_explained)
 }
 
 /* Goal: open refuses an option out of range, and names it. It cuts errbuf to its size. */
-CLUSTER_TEST(options_out_of_range_are_named)
+WORLD_TEST(options_out_of_range_are_named)
 {
     static const int sessions[] = {-1, 1, 99, 86400001};
     static const int64_t connects[] = {-1, INT64_MIN, ZKL_TIMEOUT_MAX_MS + 1, INT64_MAX};
@@ -154,7 +151,7 @@ CLUSTER_TEST(options_out_of_range_are_named)
 }
 
 /* Goal: credentials that are half there, and ACLs that cannot be, are refused. */
-CLUSTER_TEST(halves_of_credentials_are_refused)
+WORLD_TEST(halves_of_credentials_are_refused)
 {
     struct zkl_client_options options = cluster_options();
     struct zkl_client *client = NULL;
@@ -175,11 +172,11 @@ CLUSTER_TEST(halves_of_credentials_are_refused)
 
 /* Goal: timeouts below 0 or above the limit are refused by each call that takes one, and the
  * largest that is allowed works. */
-CLUSTER_TEST(timeouts_out_of_range_are_refused)
+WORLD_TEST(timeouts_out_of_range_are_refused)
 {
     static const int64_t bad[] = {-1, INT64_MIN, ZKL_TIMEOUT_MAX_MS + 1, INT64_MAX};
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("timeouts"));
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("timeouts"));
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         check_fails(zkl_mutex_lock_for(mutex, bad[i]), ZKL_EBADTIMEOUT, "zkl_mutex_lock_for");
@@ -195,7 +192,6 @@ CLUSTER_TEST(timeouts_out_of_range_are_refused)
     check_ok(zkl_mutex_lock_until(mutex, INT64_MAX - 1, NULL));
     check_ok(zkl_mutex_unlock(mutex));
     check_closed(zkl_client_close(client, ZKL_TIMEOUT_MAX_MS));
-    cluster_free(client, mutex);
 }
 
 /* --- sizes ---------------------------------------------------------------------------------------
@@ -266,6 +262,11 @@ static int look_at_client(void *metrics)
     return zkl_client_get_metrics(sized_client, metrics);
 }
 
+static int look_at_lock(void *metrics)
+{
+    return zkl_mutex_get_metrics(sized_mutex, metrics);
+}
+
 static int look_at_locks(void *metrics)
 {
     return zkl_client_get_lock_metrics(sized_client, metrics);
@@ -308,7 +309,8 @@ static void check_later_field(int (*call)(void *), const void *it, size_t own, e
     free(copy);
 }
 
-static void check_sizes(int (*call)(void *), const void *it, size_t own, enum use use)
+static void check_sizes(int (*call)(void *), const void *it, size_t own, enum use use,
+                        const char *word)
 {
     /* No struct of a compiler's ends where the next one of an array could not begin. */
     const size_t bad[] = {0,       1,       7,       8,        sizeof(void *),
@@ -319,15 +321,15 @@ static void check_sizes(int (*call)(void *), const void *it, size_t own, enum us
         if (bad[i] % sizeof(void *) == 0 && bad[i] >= own && bad[i] < 4096)
             continue; /* where own + 4 is one that a compiler makes */
         check_num(call_resized(call, it, own, bad[i]), ==, ZKL_EINVAL);
-        check_detail(ZKL_EINVAL, "");
+        check_detail(ZKL_EINVAL, word);
     }
     check_later_field(call, it, own, use);
 }
 
 /* Goal: a function refuses a struct with a size that none has. It neither writes nor reads that
  * struct or what is behind it. The unknown end of a longer struct must ask for nothing. Where the
- * library fills a struct, that end is 0. */
-CLUSTER_TEST(structs_of_no_sane_size_are_refused)
+ * library fills a struct, that end is 0. The detail says what fills it. */
+WORLD_TEST(structs_of_no_sane_size_are_refused)
 {
     const struct zkl_client_options options = cluster_options();
     static const struct zkl_mutex_options of_mutex = ZKL_MUTEX_OPTIONS_INIT;
@@ -338,33 +340,34 @@ CLUSTER_TEST(structs_of_no_sane_size_are_refused)
     static const struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
     static const struct zkl_lock_metrics of_locks = ZKL_LOCK_METRICS_INIT;
 
-    sized_client = cluster_client();
-    sized_mutex = cluster_mutex(sized_client, cluster_path("sizes"));
+    sized_client = world_client();
+    struct zkl_mutex_options counted = ZKL_MUTEX_OPTIONS_INIT;
+    counted.metrics = 1;
+    sized_mutex = world_mutex_with(sized_client, cluster_path("sizes"), &counted);
     const struct zkl_member member = zkl_member_mutex(sized_mutex);
-    check_sizes(open_with, &options, sizeof options, IS_READ);
-    check_sizes(make_mutex, &of_mutex, sizeof of_mutex, IS_READ);
-    check_sizes(make_rwlock, &of_lock, sizeof of_lock, IS_READ);
-    check_sizes(make_multi, &member, sizeof member, IS_READ);
-    check_sizes(acquire_with, &wait, sizeof wait, IS_READ);
-    check_sizes(acquire_into, &grant, sizeof grant, IS_FILLED);
-    check_sizes(ask_who_waits, &standing, sizeof standing, IS_LEFT);
-    check_sizes(look_at_client, &of_client, sizeof of_client, IS_FILLED);
-    check_sizes(look_at_locks, &of_locks, sizeof of_locks, IS_FILLED);
-    cluster_free(sized_client, sized_mutex);
+    check_sizes(open_with, &options, sizeof options, IS_READ, "ZKL_CLIENT_OPTIONS_INIT");
+    check_sizes(make_mutex, &of_mutex, sizeof of_mutex, IS_READ, "ZKL_MUTEX_OPTIONS_INIT");
+    check_sizes(make_rwlock, &of_lock, sizeof of_lock, IS_READ, "ZKL_LOCK_OPTIONS_INIT");
+    check_sizes(make_multi, &member, sizeof member, IS_READ, "");
+    check_sizes(acquire_with, &wait, sizeof wait, IS_READ, "ZKL_WAIT_INIT");
+    check_sizes(acquire_into, &grant, sizeof grant, IS_FILLED, "ZKL_GRANT_INIT");
+    check_sizes(ask_who_waits, &standing, sizeof standing, IS_LEFT, "ZKL_STANDING_INIT");
+    check_sizes(look_at_client, &of_client, sizeof of_client, IS_FILLED, "ZKL_CLIENT_METRICS_INIT");
+    check_sizes(look_at_locks, &of_locks, sizeof of_locks, IS_FILLED, "ZKL_LOCK_METRICS_INIT");
+    check_sizes(look_at_lock, &of_locks, sizeof of_locks, IS_FILLED, "ZKL_LOCK_METRICS_INIT");
 }
 
 /* Goal: elements of an array lie as far apart as the first is long. The library refuses an element
  * that says another size, before it looks at the element by that size. */
-CLUSTER_TEST(arrays_of_several_sizes_are_refused)
+WORLD_TEST(arrays_of_several_sizes_are_refused)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *one = cluster_mutex(client, cluster_path("array-one"));
-    struct zkl_mutex *two = cluster_mutex(client, cluster_path("array-two"));
-    struct zkl_member *members = calloc(2, sizeof *members);
-    struct zkl_grant *grants = calloc(2, sizeof *grants);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *one = world_mutex(client, cluster_path("array-one"));
+    struct zkl_mutex *two = world_mutex(client, cluster_path("array-two"));
+    struct zkl_member *members = world_alloc(2 * sizeof *members);
+    struct zkl_grant *grants = world_alloc(2 * sizeof *grants);
     struct zkl_multi *multi = NULL;
 
-    check_true(members && grants);
     members[0] = zkl_member_mutex(one);
     members[1] = zkl_member_mutex(two);
     members[1].size += sizeof(int64_t);
@@ -372,7 +375,7 @@ CLUSTER_TEST(arrays_of_several_sizes_are_refused)
     members[1].size = 0;
     check_num(zkl_multi_new(&multi, client, members, 2), ==, ZKL_EINVAL);
     members[1].size = sizeof members[1];
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    multi = world_multi(client, members, 2);
     grants[0].size = sizeof grants[0];
     check_num(zkl_multi_acquire(multi, NULL, grants), ==, ZKL_EINVAL);
     grants[1].size = sizeof grants[1] + sizeof(int64_t);
@@ -381,10 +384,6 @@ CLUSTER_TEST(arrays_of_several_sizes_are_refused)
     check_ok(zkl_multi_acquire(multi, NULL, grants));
     check_true(grants[0].token != 0 && grants[1].token != 0);
     check_ok(zkl_multi_unlock(multi, NULL));
-    check_ok(zkl_multi_free(multi));
-    free(grants);
-    free(members);
-    cluster_free(client, one, two);
 }
 
 /* --- every call ------------------------------------------------------------------------------- */
@@ -397,7 +396,7 @@ static void set_up_goods(void)
 {
     struct zkl_client_options options = cluster_options();
 
-    goods_make(&goods, &options, cluster_client(), cluster_path("goods"));
+    goods_make(&goods, &options, world_client(), cluster_path("goods"));
 }
 
 /* The detail names the argument; or says nothing, of a call that has to do with no client. */
@@ -436,7 +435,7 @@ static void check_null(const struct call *call, int at)
 
 /* Goal: no pointer may be NULL but those of which the header says so, and the call says what is NULL. Method: each
  * pointer of each call in turn, with good arguments beside it, then all of them. */
-CLUSTER_TEST(null_is_refused_unless_the_header_takes_it)
+WORLD_TEST(null_is_refused_unless_the_header_takes_it)
 {
     set_up_goods();
     check_ok(zkl_semaphore_acquire(goods.semaphore, 1, NULL, &goods.permit));
@@ -461,7 +460,6 @@ CLUSTER_TEST(null_is_refused_unless_the_header_takes_it)
     goods_let_go(&goods);
 
     goods_free(&goods);
-    cluster_free(goods.client, NULL);
 }
 
 static void check_calls(int wrong)
@@ -478,9 +476,9 @@ static int call_in_another_thread(void *unused)
 
 /* Goal: each call answers what its header says: to the thread that holds, to another one, and after the close, when holds
  * count as lost. Modes: F17. */
-CLUSTER_TEST(every_call_answers_as_its_header_says)
+WORLD_TEST(every_call_answers_as_its_header_says)
 {
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
 
     set_up_goods();
     goods_hold(&goods);
@@ -490,7 +488,5 @@ CLUSTER_TEST(every_call_answers_as_its_header_says)
     check_calls(goods_call_all(&goods, AFTER_CLOSE, first, sizeof first));
     check_num(zkl_multi_unlock(goods.multi, NULL), ==, ZKL_ELOST);
     check_num(zkl_permit_release(goods.permit), ==, ZKL_ELOST);
-    actor_end(actor);
     goods_free(&goods);
-    cluster_free(goods.client, NULL);
 }

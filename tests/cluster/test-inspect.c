@@ -100,7 +100,6 @@ WORLD_TEST(a_holder_and_its_waiters_are_seen_in_order)
     check_text(inspection->entries[0].node_path, node);
     check_num(inspection->entries[0].czxid, ==, zkl_mutex_token(mutexes[0]));
     check_num(inspection->entries[0].thread, ==, gettid());
-    zkl_inspection_free(inspection);
     for (int i = 0; i < 3; i++) {
         if (i > 0)
             check_ok(actor_result(actors[i]));
@@ -130,7 +129,6 @@ WORLD_TEST(readers_and_writers_are_seen)
     check_num(inspection->entries[1].waits_for, ==, 0);
     check_num(inspection->entries[2].access, ==, ZKL_ENTRY_ACCESS_READ);
     check_num(inspection->entries[2].waits_for, ==, 1);
-    zkl_inspection_free(inspection);
     check_ok(actor_do(a, do_unlock, read));
     check_ok(actor_result(b));
     check_ok(actor_do(b, do_lock, read));
@@ -140,7 +138,6 @@ WORLD_TEST(readers_and_writers_are_seen)
     check_num(inspection->entries[1].role, ==, ZKL_ENTRY_ROLE_HOLDER);
     check_num(inspection->entries[0].sequence, ==, inspection->entries[1].sequence);
     check_num(inspection->entries[2].role, ==, ZKL_ENTRY_ROLE_WAITER);
-    zkl_inspection_free(inspection);
     check_ok(actor_do(b, do_unlock, read));
     check_ok(actor_do(b, do_unlock, write));
     check_ok(actor_result(c));
@@ -180,7 +177,6 @@ WORLD_TEST(named_locks_are_queues_of_their_own)
     check_text(inspection->entries[0].owner, "the same text");
     check_text(inspection->entries[0].host, "");
     check_num(inspection->entries[0].pid, ==, 0);
-    zkl_inspection_free(inspection);
     check_ok(zkl_mutex_unlock(beta));
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, beta));
@@ -201,7 +197,6 @@ WORLD_TEST(a_semaphores_permits_are_seen)
     const struct zkl_inspection *inspection = inspect_lock(looker, path);
     while (inspection->count >
            2) { /* whoever has just been granted is on its way out of the queue */
-        zkl_inspection_free(inspection);
         inspection = inspect_lock(looker, path);
     }
     check_num(inspection->kind, ==, ZKL_LOCK_KIND_SEMAPHORE);
@@ -212,7 +207,6 @@ WORLD_TEST(a_semaphores_permits_are_seen)
         check_num(inspection->entries[i].access, ==, ZKL_ENTRY_ACCESS_PERMIT);
         check_entry(&inspection->entries[i]);
     }
-    zkl_inspection_free(inspection);
     check_ok(zkl_permit_release(permits[0]));
     check_ok(zkl_permit_release(permits[1]));
 }
@@ -249,7 +243,6 @@ WORLD_TEST(names_of_all_peers_are_known)
     check_text(inspection->entries[5].owner, "x");
     check_num(inspection->entries[6].session, ==, wire_session(raw));
     check_true(inspection->entries[6].czxid != 0);
-    zkl_inspection_free(inspection);
 }
 
 /* Goal: a path without contenders has none: no path, an empty one, strangers only, and one below what is
@@ -319,7 +312,6 @@ WORLD_TEST(data_is_told_as_what_it_is)
         check_num(inspection->entries[0].pid, ==, cases[i].pid);
         check_num(inspection->entries[0].thread, ==, cases[i].thread);
         check_num(inspection->entries[0].revoke_requested, ==, cases[i].revoked);
-        zkl_inspection_free(inspection);
     }
     memset(longest, 'o', 513);
     longest[513] = '\0';
@@ -328,7 +320,6 @@ WORLD_TEST(data_is_told_as_what_it_is)
         set(node, longest);
         const struct zkl_inspection *inspection = inspect_lock(client, path);
         check_text(inspection->entries[0].owner, length == 512 ? longest : "");
-        zkl_inspection_free(inspection);
     }
 }
 
@@ -362,7 +353,6 @@ WORLD_TEST(a_semaphore_by_hand)
     const struct zkl_inspection *inspection = inspect_lock(client, path);
     check_num(inspection->permits, ==, 2);
     check_text(inspection->entries[3].host, "web1");
-    zkl_inspection_free(inspection);
 
     set(below(path, "leases"), "127.0.0.1"); /* as Curator's parents may have */
     inspection = inspect_lock(client, path);
@@ -370,13 +360,11 @@ WORLD_TEST(a_semaphore_by_hand)
     check_num(inspection->entries[1].role, ==, ZKL_ENTRY_ROLE_HOLDER);
     check_num(inspection->entries[2].role, ==,
               ZKL_ENTRY_ROLE_WAITER); /* the asker's session is the same */
-    zkl_inspection_free(inspection);
 
     check_ok(wire_delete_tree(raw, cluster_at(below(path, "locks"))));
     inspection = inspect_lock(client, path);
     check_num(inspection->kind, ==, ZKL_LOCK_KIND_SEMAPHORE);
     check_num(inspection->entries[2].role, ==, ZKL_ENTRY_ROLE_HOLDER);
-    zkl_inspection_free(inspection);
 
     check_ok(wire_delete_tree(raw, cluster_at(below(path, "leases"))));
     make_root(below(path, "locks"), "");
@@ -422,7 +410,6 @@ WORLD_TEST(the_top_is_listed)
     }
     check_true(found);
     check_num(found->children, ==, 2);
-    zkl_inspection_free(inspection);
 }
 
 /* Goal: a long queue is seen whole and in order. Method: more children than are asked about in one
@@ -447,7 +434,6 @@ WORLD_TEST(a_long_queue_is_seen_whole)
                    strrchr(inspection->entries[i].node_path, '/') + 1);
         check_num(inspection->entries[i].waits_for, ==, i == 0 ? ZKL_NO_ENTRY : (size_t)i - 1);
     }
-    zkl_inspection_free(inspection);
 }
 
 /* --- what is denied --------------------------------------------------------------------------- */
@@ -480,7 +466,6 @@ WORLD_TEST(what_may_not_be_read_says_so_or_is_left_out)
     check_num(inspection->entries[0].czxid, ==, nothing ? 0 : stat.czxid);
     check_true(inspection->entries[0].age_ms < 20000 || lag_is_slow());
     check_text(inspection->entries[1].owner, "open");
-    zkl_inspection_free(inspection);
     check_ok(wire_set_acl(raw, cluster_at(path), closed, 2));
     inspection = NULL;
     check_fails(zkl_inspect(client, path, WAIT_MS, &inspection), ZKL_EACCES, path);

@@ -37,10 +37,10 @@ static void unlocked(int code, void *arg)
 
 static struct crowd crowd_open(void)
 {
-    struct crowd c = {.client = cluster_client(), .owner = new_owner()};
+    struct crowd c = {.client = world_client(), .owner = world_owner()};
 
-    c.mutexes = calloc((size_t)count, sizeof *c.mutexes);
-    c.ops = calloc((size_t)count, sizeof *c.ops);
+    c.mutexes = world_alloc((size_t)count * sizeof *c.mutexes);
+    c.ops = world_alloc((size_t)count * sizeof *c.ops);
     return c;
 }
 
@@ -50,7 +50,7 @@ static void start_all(struct crowd *c)
 
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof path, "/many/%d", i);
-        c->mutexes[i] = cluster_mutex(c->client, path);
+        c->mutexes[i] = world_mutex(c->client, path);
         check_ok(
             zkl_mutex_acquire_async(c->owner, c->mutexes[i], NULL, NULL, granted, c, &c->ops[i]));
     }
@@ -61,17 +61,6 @@ static void unlock_all(struct crowd *c, int first, int step)
 {
     for (int i = first; i < count; i += step)
         check_ok(zkl_mutex_unlock_async(c->owner, c->mutexes[i], unlocked, c));
-}
-
-static void crowd_close(struct crowd *c)
-{
-    for (int i = 0; i < count; i++)
-        check_ok(zkl_mutex_free(c->mutexes[i]));
-    check_ok(zkl_owner_free(c->owner));
-    check_ok(zkl_client_free(c->client));
-    check_num(c->wrong, ==, 0);
-    free(c->mutexes);
-    free(c->ops);
 }
 
 /* Every acquisition is in the queue and watches its predecessor, and no answer is due. */
@@ -100,7 +89,7 @@ static bool is_clean(struct crowd *c)
 /* Goal: `count` acquisitions wait at a time with no thread of their own, each for a path of its own
  * that another client holds. The test cancels half of them, and the others get their locks. Nothing
  * stays, neither on the server nor in this process. */
-CLUSTER_TEST(many_wait_at_a_time)
+WORLD_TEST(many_wait_at_a_time)
 {
     count = (int)test_length(10000, 1000);
     struct crowd theirs = crowd_open(), ours = crowd_open();
@@ -130,8 +119,7 @@ CLUSTER_TEST(many_wait_at_a_time)
         check_num(cluster_children(path), ==, 0);
     }
     check_num(flw_watch_count(zks_host(), zks_port(server, 0), NULL), ==, 0);
-    crowd_close(&ours);
-    crowd_close(&theirs);
+    check_num(ours.wrong + theirs.wrong, ==, 0);
 }
 
 /* --- multi-locks ------------------------------------------------------------------------------ */
@@ -158,37 +146,28 @@ static int threads_now(void)
 
 static struct several several_new(struct zkl_client *client, int i)
 {
-    struct several s = {.owner = new_owner()};
+    struct several s = {.owner = world_owner()};
     struct zkl_member members[3];
     char path[40];
 
     snprintf(path, sizeof path, "/many/%d", i);
-    s.first = cluster_mutex(client, path);
+    s.first = world_mutex(client, path);
     snprintf(path, sizeof path, "/more/%d", i);
-    s.second = cluster_mutex(client, path);
+    s.second = world_mutex(client, path);
     members[0] = zkl_member_mutex(s.first);
     members[1] = zkl_member_mutex(s.second);
     if (i % PERMITS_EACH == 0) {
         snprintf(path, sizeof path, "/number/%d", i);
-        check_ok(zkl_semaphore_new(&s.semaphore, client, path, 2, NULL));
+        s.semaphore = world_semaphore(client, path, 2, NULL);
         members[2] = zkl_member_semaphore(s.semaphore, 2);
     }
-    check_ok(zkl_multi_new(&s.multi, client, members, s.semaphore ? 3 : 2));
+    s.multi = world_multi(client, members, s.semaphore ? 3 : 2);
     return s;
-}
-
-static void several_free(struct several *s)
-{
-    check_ok(zkl_multi_free(s->multi));
-    check_ok(zkl_mutex_free(s->first));
-    check_ok(zkl_mutex_free(s->second));
-    check_ok(zkl_semaphore_free(s->semaphore));
-    check_ok(zkl_owner_free(s->owner));
 }
 
 static struct several *several_start_all(struct crowd *c)
 {
-    struct several *all = calloc((size_t)count, sizeof *all);
+    struct several *all = world_alloc((size_t)count * sizeof *all);
     for (int i = 0; i < count; i++) {
         all[i] = several_new(c->client, i);
         check_ok(zkl_multi_acquire_async(all[i].owner, all[i].multi, NULL, NULL, granted, c,
@@ -200,7 +179,7 @@ static struct several *several_start_all(struct crowd *c)
 /* Goal: `count` multi-locks are acquired and released at a time with no thread of their own, some
  * of them with permits. Method: another client holds the first path of each. The test cancels half
  * of the operations. */
-CLUSTER_TEST(many_multi_locks_take_no_thread)
+WORLD_TEST(many_multi_locks_take_no_thread)
 {
     count = (int)test_length(10000, 1000);
     struct crowd theirs = crowd_open(), ours = crowd_open();
@@ -226,12 +205,5 @@ CLUSTER_TEST(many_multi_locks_take_no_thread)
     check_wait(atomic_load(&theirs.unlocked) == count, LIMIT_MS);
 
     check_wait(is_clean(&ours) && is_clean(&theirs), LIMIT_MS);
-    for (int i = 0; i < count; i++)
-        several_free(&all[i]);
-    free(all);
-    int had = count;
-    count = 0; /* they had mutexes of their own */
-    crowd_close(&ours);
-    count = had;
-    crowd_close(&theirs);
+    check_num(ours.wrong + theirs.wrong, ==, 0);
 }

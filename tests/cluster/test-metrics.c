@@ -15,6 +15,7 @@
 #include <zklock/metrics.h>
 
 #include "chance.h"
+#include "check_error.h"
 #include "completion.h"
 #include "lock_options.h"
 #include "nodes.h"
@@ -61,8 +62,14 @@ static struct zkl_mutex *counted_mutex(struct zkl_client *client, const char *pa
 {
     struct zkl_mutex_options options = counted();
 
-    struct zkl_mutex *mutex = world_mutex_with(client, path, &options);
-    return mutex;
+    return world_mutex_with(client, path, &options);
+}
+
+/* Requests of a kind between two looks. */
+static uint64_t grew(const struct zkl_client_metrics *m, const struct zkl_client_metrics *before,
+                     size_t kind)
+{
+    return m->requests[kind] - before->requests[kind];
 }
 
 static uint64_t all_requests(const struct zkl_client_metrics *m)
@@ -680,7 +687,7 @@ WORLD_TEST(losses_and_links_are_counted)
 {
     const char *path = cluster_path("losses");
     struct zkl_client_options options = cluster_options();
-    struct notes notes = NOTES_INIT;
+    static struct notes notes = NOTES_INIT;
 
     struct proxy *proxy = world_proxy_for(&options);
     options.session_timeout_ms = lag_session_ms(2000);
@@ -836,14 +843,10 @@ WORLD_TEST(requests_are_those_that_the_server_got)
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     struct zkl_client_metrics m = figures(client);
     check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
-    check_num(m.requests[ZKL_METRICS_REQUEST_CREATE] - before.requests[ZKL_METRICS_REQUEST_CREATE],
-              ==, CYCLES);
-    check_num(m.requests[ZKL_METRICS_REQUEST_DELETE] - before.requests[ZKL_METRICS_REQUEST_DELETE],
-              ==, CYCLES);
-    uint64_t lists =
-        m.requests[ZKL_METRICS_REQUEST_LIST] - before.requests[ZKL_METRICS_REQUEST_LIST];
-    uint64_t keepalives =
-        m.requests[ZKL_METRICS_REQUEST_KEEPALIVE] - before.requests[ZKL_METRICS_REQUEST_KEEPALIVE];
+    check_num(grew(&m, &before, ZKL_METRICS_REQUEST_CREATE), ==, CYCLES);
+    check_num(grew(&m, &before, ZKL_METRICS_REQUEST_DELETE), ==, CYCLES);
+    uint64_t lists = grew(&m, &before, ZKL_METRICS_REQUEST_LIST);
+    uint64_t keepalives = grew(&m, &before, ZKL_METRICS_REQUEST_KEEPALIVE);
     check_num(lists, ==, proxy_counts(proxy, PROXY_CHILDREN));
     check_num(lists, <=, CYCLES);
     check_num(lists + keepalives, >=,
@@ -857,15 +860,12 @@ WORLD_TEST(requests_are_those_that_the_server_got)
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     m = figures(client);
     check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
-    check_num(m.requests[ZKL_METRICS_REQUEST_KEEPALIVE] -
-                  before.requests[ZKL_METRICS_REQUEST_KEEPALIVE],
-              ==, proxy_counts(proxy, PROXY_EXISTS));
+    check_num(grew(&m, &before, ZKL_METRICS_REQUEST_KEEPALIVE), ==,
+              proxy_counts(proxy, PROXY_EXISTS));
     check_num(proxy_counts(proxy, PROXY_EXISTS), >, 0);
-    check_num(m.requests[ZKL_METRICS_REQUEST_WATCH] - before.requests[ZKL_METRICS_REQUEST_WATCH],
-              ==, proxy_counts(proxy, PROXY_GET));
-    check_num(m.requests[ZKL_METRICS_REQUEST_UNWATCH] -
-                  before.requests[ZKL_METRICS_REQUEST_UNWATCH],
-              ==, proxy_counts(proxy, PROXY_REMOVE_WATCHES));
+    check_num(grew(&m, &before, ZKL_METRICS_REQUEST_WATCH), ==, proxy_counts(proxy, PROXY_GET));
+    check_num(grew(&m, &before, ZKL_METRICS_REQUEST_UNWATCH), ==,
+              proxy_counts(proxy, PROXY_REMOVE_WATCHES));
 }
 
 /* --- paths ------------------------------------------------------------------------------------ */
@@ -892,7 +892,7 @@ WORLD_TEST(figures_outlive_their_path)
     struct zkl_mutex *plain = world_mutex(client, path);
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
-    check_num(zkl_mutex_get_metrics(plain, &m), ==, ZKL_EINVAL);
+    check_fails(zkl_mutex_get_metrics(plain, &m), ZKL_EINVAL, "set metrics in its options");
     check_ok(zkl_mutex_lock(plain));
     struct zkl_mutex *asking = counted_mutex(client, path); /* while somebody holds */
     check_num(lock_figures(plain).acquisitions, ==, 0);

@@ -39,18 +39,11 @@ static struct set set_of(struct zkl_client *client, const char *base, const int 
     struct set s = {.client = client};
     struct zkl_member members[MEMBERS];
     for (int i = 0; i < MEMBERS; i++) {
-        s.mutexes[i] = cluster_mutex(client, member_path(base, order[i]));
+        s.mutexes[i] = world_mutex(client, member_path(base, order[i]));
         members[i] = zkl_member_mutex(s.mutexes[i]);
     }
-    check_ok(zkl_multi_new(&s.multi, client, members, MEMBERS));
+    s.multi = world_multi(client, members, MEMBERS);
     return s;
-}
-
-static void set_end(struct set *s)
-{
-    check_ok(zkl_multi_free(s->multi));
-    for (int i = 0; i < MEMBERS; i++)
-        check_ok(zkl_mutex_free(s->mutexes[i]));
 }
 
 static const int forwards[] = {0, 1, 2, 3}, backwards[] = {3, 2, 1, 0};
@@ -91,10 +84,10 @@ static int do_multi_unlock(void *multi)
 
 /* Goal: a multi-lock acquires all members together and releases them together, each with its token.
  * A member is the same hold that its mutex has. */
-CLUSTER_TEST(all_are_held_and_given_back)
+WORLD_TEST(all_are_held_and_given_back)
 {
     const char *base = paths_of("all");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct set s = set_of(client, base, backwards);
     struct zkl_grant grants[MEMBERS];
     int codes[MEMBERS];
@@ -122,22 +115,20 @@ CLUSTER_TEST(all_are_held_and_given_back)
     for (int i = 0; i < MEMBERS; i++)
         check_ok(codes[i]);
     check_num(all_children(base), ==, 0);
-    set_end(&s);
-    cluster_free(client, NULL);
 }
 
 /* Goal: while another client has one member, the call queues for no member behind it, and holds
  * those before it. Then it holds all. Method: another client holds each member in turn. Modes: F24,
  * F26. */
-CLUSTER_TEST(nothing_is_queued_behind_the_first_contended)
+WORLD_TEST(nothing_is_queued_behind_the_first_contended)
 {
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct actor *actor = world_actor();
 
     for (int taken = 0; taken < MEMBERS; taken++) {
         const char *base = paths_of("behind");
         struct set s = set_of(client, base, backwards);
-        struct zkl_mutex *single = cluster_mutex(other, member_path(base, taken));
+        struct zkl_mutex *single = world_mutex(other, member_path(base, taken));
         check_ok(zkl_mutex_lock(single));
         actor_begin(actor, do_multi_lock, s.multi);
         check_wait(cluster_children(member_path(base, taken)) == 2, WAIT_MS);
@@ -152,24 +143,19 @@ CLUSTER_TEST(nothing_is_queued_behind_the_first_contended)
         check_num(all_children(base), ==, MEMBERS);
         check_ok(actor_do(actor, do_multi_unlock, s.multi));
         check_num(all_children(base), ==, 0);
-        set_end(&s);
-        check_ok(zkl_mutex_free(single));
     }
     check_num(flw_watch_count(zks_host(), zks_port(server, 0), NULL), ==, 0);
-    actor_end(actor);
-    cluster_free(client, NULL);
-    cluster_free(other, NULL);
 }
 
 /* Goal: the call enters again what the thread holds already, and the thread still holds it
  * afterwards. The library refuses a call that would wait for its own thread, before any request.
  * Modes: F26. */
-CLUSTER_TEST(held_members_are_entered_again)
+WORLD_TEST(held_members_are_entered_again)
 {
     const char *base = paths_of("held");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct set s = set_of(client, base, forwards);
-    struct zkl_mutex *twin = cluster_mutex(client, member_path(base, 1));
+    struct zkl_mutex *twin = world_mutex(client, member_path(base, 1));
     struct zkl_member same[2];
 
     for (int i = 0; i < MEMBERS; i++) /* nothing to acquire needs no time */
@@ -197,28 +183,23 @@ CLUSTER_TEST(held_members_are_entered_again)
     check_num(zkl_multi_new(&multi, client, same, 2), ==, ZKL_EINVAL);
     check_num(zkl_multi_new(&multi, client, same, 0), ==, ZKL_EINVAL);
     check_num(zkl_multi_new(&multi, client, same, 65), ==, ZKL_EINVAL);
-    check_ok(zkl_mutex_free(twin));
-    set_end(&s);
-    cluster_free(client, NULL);
 }
 
 /* Goal: halves of read-write locks are members like others: readers share, a write over the thread's
  * own read is refused. */
-CLUSTER_TEST(halves_of_read_write_locks_are_members)
+WORLD_TEST(halves_of_read_write_locks_are_members)
 {
     const char *base = paths_of("halves");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_rwlock *rw, *its;
-    struct zkl_mutex *plain = cluster_mutex(client, member_path(base, 1));
-    struct zkl_multi *reading, *writing;
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *plain = world_mutex(client, member_path(base, 1));
     struct zkl_member members[2] = {zkl_member_mutex(plain)};
 
-    check_ok(zkl_rwlock_new(&rw, client, member_path(base, 0), NULL));
-    check_ok(zkl_rwlock_new(&its, other, member_path(base, 0), NULL));
+    struct zkl_rwlock *rw = world_rwlock(client, member_path(base, 0), NULL);
+    struct zkl_rwlock *its = world_rwlock(other, member_path(base, 0), NULL);
     members[1] = zkl_member_mutex(zkl_rwlock_reader(rw));
-    check_ok(zkl_multi_new(&reading, client, members, 2));
+    struct zkl_multi *reading = world_multi(client, members, 2);
     members[1] = zkl_member_mutex(zkl_rwlock_writer(rw));
-    check_ok(zkl_multi_new(&writing, client, members, 2));
+    struct zkl_multi *writing = world_multi(client, members, 2);
     check_ok(zkl_mutex_lock(zkl_rwlock_reader(its)));
     check_ok(zkl_multi_lock(reading));
     check_num(zkl_multi_lock(writing), ==, ZKL_EDEADLK);
@@ -231,32 +212,25 @@ CLUSTER_TEST(halves_of_read_write_locks_are_members)
     check_num(zkl_mutex_trylock(zkl_rwlock_writer(its)), ==, ZKL_EBUSY);
     check_ok(zkl_multi_unlock(reading, NULL));
     check_wait(all_children(base) == 0, WAIT_MS);
-    check_ok(zkl_multi_free(reading));
-    check_ok(zkl_multi_free(writing));
-    check_ok(zkl_rwlock_free(rw));
-    check_ok(zkl_rwlock_free(its));
-    cluster_free(client, plain);
-    cluster_free(other, NULL);
 }
 
 /* Goal: semaphores and mutexes that any thread may unlock are members too: all or none, each permit
  * counted once for the whole, whatever order they are given in. */
-CLUSTER_TEST(semaphores_are_members)
+WORLD_TEST(semaphores_are_members)
 {
     const char *base = paths_of("permits");
     char path[96], node[300];
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *plain = cluster_mutex(client, member_path(base, 2)), *loose;
-    struct zkl_semaphore *semaphore, *its;
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *plain = world_mutex(client, member_path(base, 2));
     struct zkl_permit *permits[2];
     struct zkl_multi *multi;
     struct zkl_grant grants[3];
     int codes[3];
 
     snprintf(path, sizeof path, "%s", member_path(base, 1));
-    check_ok(zkl_semaphore_new(&semaphore, client, path, 3, NULL));
-    check_ok(zkl_semaphore_new(&its, other, path, 3, NULL));
-    check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 0), NULL));
+    struct zkl_semaphore *semaphore = world_semaphore(client, path, 3, NULL);
+    struct zkl_semaphore *its = world_semaphore(other, path, 3, NULL);
+    struct zkl_mutex *loose = world_semaphore_mutex(client, member_path(base, 0));
     const struct zkl_member members[3] = {
         zkl_member_mutex(plain), zkl_member_semaphore(semaphore, 2), zkl_member_mutex(loose)};
     if (zkl_multi_new(&multi, client, members, 3) != 0)
@@ -290,52 +264,43 @@ CLUSTER_TEST(semaphores_are_members)
     check_ok(zkl_multi_lock(multi));
     check_ok(zkl_multi_unlock(multi, NULL));
     check_ok(zkl_permit_release(permits[1]));
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    check_ok(zkl_semaphore_free(its));
-    cluster_free(client, plain, loose);
-    cluster_free(other, NULL);
 }
 
 /* Goal: named locks of one path are different locks, for one thread too. */
-CLUSTER_TEST(named_locks_of_one_path_are_different_locks)
+WORLD_TEST(named_locks_of_one_path_are_different_locks)
 {
     const char *path = cluster_path("names");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_mutex *alpha, *beta, *again;
-    struct zkl_multi *multi;
 
     options.names = ZKL_NAMES_NAMED;
     options.name = "alpha";
-    check_ok(zkl_mutex_new(&alpha, client, path, &options));
-    check_ok(zkl_mutex_new(&again, client, path, &options));
+    struct zkl_mutex *alpha = world_mutex_with(client, path, &options);
+    struct zkl_mutex *again = world_mutex_with(client, path, &options);
     options.name = "beta";
-    check_ok(zkl_mutex_new(&beta, client, path, &options));
+    struct zkl_mutex *beta = world_mutex_with(client, path, &options);
     check_ok(zkl_mutex_lock(alpha));
     check_ok(zkl_mutex_trylock(beta));
     check_num(zkl_mutex_trylock(again), ==, ZKL_EDEADLK);
     check_ok(zkl_mutex_unlock(alpha));
     check_ok(zkl_mutex_unlock(beta));
     const struct zkl_member two[2] = {zkl_member_mutex(beta), zkl_member_mutex(alpha)};
-    check_ok(zkl_multi_new(&multi, client, two, 2));
+    struct zkl_multi *multi = world_multi(client, two, 2);
     check_ok(zkl_multi_lock(multi));
     check_num(cluster_children(path), ==, 2);
     check_ok(zkl_multi_unlock(multi, NULL));
-    check_ok(zkl_multi_free(multi));
     const struct zkl_member same[2] = {zkl_member_mutex(again), zkl_member_mutex(alpha)};
     check_num(zkl_multi_new(&multi, client, same, 2), ==, ZKL_EDEADLK);
-    cluster_free(client, alpha, beta, again);
 }
 
 /* Goal: a member whose node was deleted does not keep unlock from releasing the others. Unlock
  * returns the code of that member. */
-CLUSTER_TEST(the_rest_is_given_back_when_one_is_lost)
+WORLD_TEST(the_rest_is_given_back_when_one_is_lost)
 {
     const char *base = paths_of("lost");
     char node[700];
     int codes[MEMBERS];
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct set s = set_of(client, base, forwards);
 
     check_ok(zkl_multi_lock(s.multi));
@@ -350,25 +315,22 @@ CLUSTER_TEST(the_rest_is_given_back_when_one_is_lost)
     check_num(zkl_multi_unlock(s.multi, codes), ==, ZKL_ENOTOWNER);
     check_num(codes[2], ==, ZKL_ENOTOWNER);
     check_num(all_children(base), ==, 0);
-    set_end(&s);
-    cluster_free(client, NULL);
 }
 
 /* Goal: a mutex that belongs to no thread is unlocked and locked again by another thread. It is no
  * longer the multi-lock's: the multi-lock does not release it with the others, nor at the end of
  * the thread, and does not count it as held. */
-CLUSTER_TEST(what_was_unlocked_by_itself_stays)
+WORLD_TEST(what_was_unlocked_by_itself_stays)
 {
     const char *base = paths_of("itself");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *loose, *plain = cluster_mutex(client, member_path(base, 1));
-    struct zkl_multi *multi;
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *plain = world_mutex(client, member_path(base, 1));
+    struct actor *actor = world_actor();
     int codes[2];
 
-    check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 0), NULL));
+    struct zkl_mutex *loose = world_semaphore_mutex(client, member_path(base, 0));
     const struct zkl_member members[2] = {zkl_member_mutex(loose), zkl_member_mutex(plain)};
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    struct zkl_multi *multi = world_multi(client, members, 2);
     check_ok(zkl_multi_lock(multi));
     check_ok(actor_do(actor, do_unlock, loose));
     check_ok(actor_do(actor, do_lock, loose));
@@ -383,12 +345,10 @@ CLUSTER_TEST(what_was_unlocked_by_itself_stays)
     check_ok(actor_do(actor, do_multi_lock, multi));
     check_ok(zkl_mutex_unlock(loose));
     check_ok(zkl_mutex_lock(loose));
-    actor_end(actor);
+    world_drop(actor);
     check_wait(cluster_children(member_path(base, 1)) == 0, WAIT_MS);
     check_num(zkl_mutex_still_held(loose, 1), ==, 1);
     check_ok(zkl_mutex_unlock(loose));
-    check_ok(zkl_multi_free(multi));
-    cluster_free(client, loose, plain);
 }
 
 /* --- while the second of two is waited for ------------------------------------------------------- */
@@ -404,22 +364,24 @@ struct pair {
     struct actor *actor;
 };
 
-static void pair_open(struct pair *p)
+static struct pair *pair_open(void)
 {
+    struct pair *p = world_alloc(sizeof *p);
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     options.revocable = 1;
-    *p = (struct pair){.client = cluster_client(), .other = cluster_client(), .actor = actor_new()};
+    *p = (struct pair){.client = world_client(), .other = world_client(), .actor = world_actor()};
     p->notes = (struct notes)NOTES_INIT;
     p->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     snprintf(p->paths[0], sizeof p->paths[0], "%s/a", paths_of("pair"));
     snprintf(p->paths[1], sizeof p->paths[1], "%.70s/b", paths_of("pair"));
-    check_ok(zkl_mutex_new(&p->first, p->client, p->paths[0], &options));
+    p->first = world_mutex_with(p->client, p->paths[0], &options);
     check_ok(zkl_mutex_set_callback(p->first, take_note, &p->notes));
-    p->second = cluster_mutex(p->client, p->paths[1]);
-    p->rival = cluster_mutex(p->other, p->paths[1]);
+    p->second = world_mutex(p->client, p->paths[1]);
+    p->rival = world_mutex(p->other, p->paths[1]);
     const struct zkl_member members[2] = {zkl_member_mutex(p->first), zkl_member_mutex(p->second)};
-    check_ok(zkl_multi_new(&p->multi, p->client, members, 2));
+    p->multi = world_multi(p->client, members, 2);
     check_ok(zkl_mutex_lock(p->rival));
+    return p;
 }
 
 static int pair_acquire(void *arg)
@@ -464,81 +426,75 @@ static void pair_lose_first(struct pair *p, bool again)
 
 static void pair_close(struct pair *p)
 {
-    actor_end(p->actor);
     check_wait(cluster_children(p->paths[0]) == 0 && cluster_children(p->paths[1]) == 0, WAIT_MS);
-    check_ok(zkl_multi_free(p->multi));
-    cluster_free(p->client, p->first, p->second);
-    cluster_free(p->other, p->rival);
 }
 
 /* Goal: a lease begins when all are held, however long the last one was waited for. */
-CLUSTER_TEST(a_lease_begins_with_the_whole)
+WORLD_TEST(a_lease_begins_with_the_whole)
 {
-    struct pair p;
-    pair_open(&p);
-    p.wait.lease_ms = 1000;
-    pair_begin(&p, pair_acquire);
+    struct pair *p = pair_open();
+
+    p->wait.lease_ms = 1000;
+    pair_begin(p, pair_acquire);
     net_nap_ms(1200);
-    check_ok(zkl_mutex_unlock(p.rival));
-    check_ok(actor_result(p.actor));
-    check_num(p.held, ==, 1);
-    check_wait(cluster_children(p.paths[0]) == 0, WAIT_MS);
-    check_num(actor_do(p.actor, pair_release, &p), ==, ZKL_ELOST);
-    pair_close(&p);
+    check_ok(zkl_mutex_unlock(p->rival));
+    check_ok(actor_result(p->actor));
+    check_num(p->held, ==, 1);
+    check_wait(cluster_children(p->paths[0]) == 0, WAIT_MS);
+    check_num(actor_do(p->actor, pair_release, p), ==, ZKL_ELOST);
+    pair_close(p);
 }
 
 /* Goal: a member may be lost more than once. The call returns only with all members held. No
  * callback runs for a hold that the caller never had. */
-CLUSTER_TEST(a_member_may_be_lost_twice)
+WORLD_TEST(a_member_may_be_lost_twice)
 {
-    struct pair p;
-    pair_open(&p);
-    pair_begin(&p, pair_acquire);
-    pair_lose_first(&p, true);
-    pair_lose_first(&p, true);
-    check_ok(zkl_mutex_unlock(p.rival));
-    check_ok(actor_result(p.actor));
-    check_num(p.held, ==, 1);
-    check_num(noted(&p.notes), ==, 0);
-    check_ok(actor_do(p.actor, pair_release, &p));
-    pair_close(&p);
+    struct pair *p = pair_open();
+
+    pair_begin(p, pair_acquire);
+    pair_lose_first(p, true);
+    pair_lose_first(p, true);
+    check_ok(zkl_mutex_unlock(p->rival));
+    check_ok(actor_result(p->actor));
+    check_num(p->held, ==, 1);
+    check_num(noted(&p->notes), ==, 0);
+    check_ok(actor_do(p->actor, pair_release, p));
+    pair_close(p);
 }
 
 /* Goal: a member that the thread held before and that is lost meanwhile ends the call: ZKL_ELOST, and the
  * thread's own unlock is due. */
-CLUSTER_TEST(a_hold_from_before_may_be_lost)
+WORLD_TEST(a_hold_from_before_may_be_lost)
 {
-    struct pair p;
-    pair_open(&p);
-    pair_begin(&p, pair_acquire_after_first);
-    pair_lose_first(&p, false);
-    check_wait(noted(&p.notes) == 1, WAIT_MS);
-    check_ok(zkl_mutex_unlock(p.rival));
-    check_num(actor_result(p.actor), ==, ZKL_ELOST);
-    check_num(actor_do(p.actor, pair_release, &p), ==, ZKL_ENOTOWNER);
-    check_num(actor_do(p.actor, do_unlock, p.first), ==, ZKL_ELOST);
-    pair_close(&p);
+    struct pair *p = pair_open();
+
+    pair_begin(p, pair_acquire_after_first);
+    pair_lose_first(p, false);
+    check_wait(noted(&p->notes) == 1, WAIT_MS);
+    check_ok(zkl_mutex_unlock(p->rival));
+    check_num(actor_result(p->actor), ==, ZKL_ELOST);
+    check_num(actor_do(p->actor, pair_release, p), ==, ZKL_ENOTOWNER);
+    check_num(actor_do(p->actor, do_unlock, p->first), ==, ZKL_ELOST);
+    pair_close(p);
 }
 
 /* Goal: permits, and a mutex of a semaphore, are lost while the call waits for another member. The
  * call acquires them again, and the mutexes between them. No callback runs for a hold that the
  * caller never had. Method: each part in turn, that of the caller at last. */
-CLUSTER_TEST(a_part_lost_on_the_way_is_acquired_again)
+WORLD_TEST(a_part_lost_on_the_way_is_acquired_again)
 {
     const char *base = paths_of("parts");
-    struct zkl_client *client = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *loose, *first = cluster_mutex(client, member_path(base, 1));
-    struct zkl_mutex *second = cluster_mutex(client, member_path(base, 2));
-    struct zkl_mutex *last = cluster_mutex(client, member_path(base, 4));
-    struct zkl_mutex *rival = cluster_mutex(other, member_path(base, 4));
-    struct zkl_semaphore *semaphore;
-    struct zkl_multi *multi;
-    struct notes notes = NOTES_INIT;
-    struct actor *actor = actor_new();
+    struct zkl_client *client = world_client(), *other = world_client();
+    struct zkl_mutex *first = world_mutex(client, member_path(base, 1));
+    struct zkl_mutex *second = world_mutex(client, member_path(base, 2));
+    struct zkl_mutex *last = world_mutex(client, member_path(base, 4));
+    struct zkl_mutex *rival = world_mutex(other, member_path(base, 4));
+    static struct notes notes = NOTES_INIT;
+    struct actor *actor = world_actor();
     char places[4][120], node[700];
 
-    check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 0), NULL));
-    check_ok(zkl_semaphore_new(&semaphore, client, member_path(base, 3), 2, NULL));
+    struct zkl_mutex *loose = world_semaphore_mutex(client, member_path(base, 0));
+    struct zkl_semaphore *semaphore = world_semaphore(client, member_path(base, 3), 2, NULL);
     check_ok(zkl_mutex_set_callback(loose, take_note, &notes));
     check_ok(zkl_mutex_set_callback(first, take_note, &notes));
     check_ok(zkl_mutex_set_callback(second, take_note, &notes));
@@ -546,7 +502,7 @@ CLUSTER_TEST(a_part_lost_on_the_way_is_acquired_again)
     const struct zkl_member members[] = {zkl_member_mutex(last), zkl_member_semaphore(semaphore, 2),
                                          zkl_member_mutex(second), zkl_member_mutex(first),
                                          zkl_member_mutex(loose)};
-    check_ok(zkl_multi_new(&multi, client, members, 5));
+    struct zkl_multi *multi = world_multi(client, members, 5);
     snprintf(places[0], sizeof places[0], "%s/leases", member_path(base, 0));
     snprintf(places[1], sizeof places[1], "%s", member_path(base, 1));
     snprintf(places[2], sizeof places[2], "%s", member_path(base, 2));
@@ -580,11 +536,6 @@ CLUSTER_TEST(a_part_lost_on_the_way_is_acquired_again)
     check_ok(actor_do(actor, do_multi_unlock, multi));
     for (int i = 0; i < 4; i++)
         check_num(cluster_children(places[i]), ==, 0);
-    actor_end(actor);
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, loose, first, second, last);
-    cluster_free(other, rival);
 }
 
 /* --- parts that are given up on the way ----------------------------------------------------------- */
@@ -601,32 +552,34 @@ struct parts {
     struct actor *actor, *neighbour;
 };
 
-static void parts_open(struct parts *p, const char *name)
+static struct parts *parts_open(const char *name)
 {
+    struct parts *p = world_alloc(sizeof *p);
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     const char *base = paths_of(name);
     options.local_handoffs_max = 3;
-    *p = (struct parts){.client = cluster_client(), .other = cluster_client()};
-    p->actor = actor_new();
-    p->neighbour = actor_new();
+    *p = (struct parts){.client = world_client(), .other = world_client()};
+    p->actor = world_actor();
+    p->neighbour = world_actor();
     p->notes = (struct notes)NOTES_INIT;
     p->wait = (struct zkl_wait)ZKL_WAIT_INIT;
-    check_ok(zkl_cancel_new(&p->wait.cancel));
+    p->wait.cancel = world_cancel();
     snprintf(p->first_leases, sizeof p->first_leases, "%s/leases", member_path(base, 0));
     snprintf(p->handed_path, sizeof p->handed_path, "%s", member_path(base, 1));
     snprintf(p->third_leases, sizeof p->third_leases, "%s/leases", member_path(base, 2));
     snprintf(p->last_path, sizeof p->last_path, "%s", member_path(base, 3));
-    check_ok(zkl_semaphore_mutex_new(&p->first, p->client, member_path(base, 0), NULL));
-    check_ok(zkl_semaphore_mutex_new(&p->first_rival, p->other, member_path(base, 0), NULL));
+    p->first = world_semaphore_mutex(p->client, member_path(base, 0));
+    p->first_rival = world_semaphore_mutex(p->other, member_path(base, 0));
     check_ok(zkl_mutex_set_callback(p->first, take_note, &p->notes));
-    check_ok(zkl_mutex_new(&p->handed, p->client, p->handed_path, &options));
-    check_ok(zkl_semaphore_mutex_new(&p->third, p->client, member_path(base, 2), NULL));
-    p->last = cluster_mutex(p->client, p->last_path);
-    p->rival = cluster_mutex(p->other, p->last_path);
+    p->handed = world_mutex_with(p->client, p->handed_path, &options);
+    p->third = world_semaphore_mutex(p->client, member_path(base, 2));
+    p->last = world_mutex(p->client, p->last_path);
+    p->rival = world_mutex(p->other, p->last_path);
     const struct zkl_member members[] = {zkl_member_mutex(p->first), zkl_member_mutex(p->handed),
                                          zkl_member_mutex(p->third), zkl_member_mutex(p->last)};
-    check_ok(zkl_multi_new(&p->multi, p->client, members, 4));
+    p->multi = world_multi(p->client, members, 4);
     check_ok(zkl_mutex_lock(p->rival));
+    return p;
 }
 
 static int parts_acquire(void *arg)
@@ -644,68 +597,62 @@ static void parts_lose_first(const struct parts *p)
 
 static void parts_close(struct parts *p)
 {
-    actor_end(p->actor);
-    actor_end(p->neighbour);
     check_ok(zkl_mutex_unlock(p->rival));
     check_wait(cluster_children(p->first_leases) == 0, WAIT_MS);
     check_wait(cluster_children(p->handed_path) == 0, WAIT_MS);
     check_wait(cluster_children(p->third_leases) == 0, WAIT_MS);
     check_wait(cluster_children(p->last_path) == 0, WAIT_MS);
-    check_ok(zkl_multi_free(p->multi));
-    cluster_free(p->client, p->first, p->handed, p->third, p->last);
-    cluster_free(p->other, p->rival, p->first_rival);
-    zkl_cancel_free(p->wait.cancel);
 }
 
 /* Goal: a part that a call gives up on its way no longer belongs to that call. The thread that has
  * it then keeps it, however that call ends. Method: the first part is lost while another thread of
  * the process waits for the second. */
-CLUSTER_TEST(a_part_given_up_is_somebody_elses)
+WORLD_TEST(a_part_given_up_is_somebody_elses)
 {
-    struct parts p;
-    parts_open(&p, "elses");
-    actor_begin(p.actor, parts_acquire, &p);
-    check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
-    actor_begin(p.neighbour, do_lock, p.handed);
-    check_wait(inside_waiting(p.handed) == 1, WAIT_MS);
-    parts_lose_first(&p);
-    check_ok(actor_result(p.neighbour));
-    check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);
-    zkl_cancel_set(p.wait.cancel);
-    check_num(actor_result(p.actor), ==, ZKL_ECANCELED);
-    check_wait(cluster_children(p.first_leases) == 0, WAIT_MS); /* its delete comes last */
-    check_num(cluster_children(p.handed_path), ==, 1);
-    check_ok(actor_do(p.neighbour, do_unlock, p.handed));
-    parts_close(&p);
+    struct parts *p = parts_open("elses");
+
+    actor_begin(p->actor, parts_acquire, p);
+    check_wait(cluster_children(p->last_path) == 2, WAIT_MS);
+    actor_begin(p->neighbour, do_lock, p->handed);
+    check_wait(inside_waiting(p->handed) == 1, WAIT_MS);
+    parts_lose_first(p);
+    check_ok(actor_result(p->neighbour));
+    check_wait(cluster_children(p->first_leases) == 1, WAIT_MS);
+    zkl_cancel_set(p->wait.cancel);
+    check_num(actor_result(p->actor), ==, ZKL_ECANCELED);
+    check_wait(cluster_children(p->first_leases) == 0, WAIT_MS); /* its delete comes last */
+    check_num(cluster_children(p->handed_path), ==, 1);
+    check_ok(actor_do(p->neighbour, do_unlock, p->handed));
+    parts_close(p);
 }
 
 /* Goal: the same for a part that was handed on to the call. The call gives up a part only once.
  * Method: another client has the first part next, so that the call ends while it has nothing. */
-CLUSTER_TEST(a_part_is_given_up_once)
+WORLD_TEST(a_part_is_given_up_once)
 {
-    struct parts p;
-    parts_open(&p, "once");
-    check_ok(actor_do(p.neighbour, do_lock, p.handed));
-    actor_begin(p.actor, parts_acquire, &p);
-    check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);
-    check_wait(inside_waiting(p.handed) == 1, WAIT_MS);
-    check_ok(actor_do(p.neighbour, do_unlock, p.handed));
-    check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
-    actor_begin(p.neighbour, do_lock, p.first_rival);
-    check_wait(cluster_children(p.first_leases) == 2, WAIT_MS);
-    parts_lose_first(&p);
-    check_ok(actor_result(p.neighbour));
-    check_wait(cluster_children(p.handed_path) == 0, WAIT_MS);
-    zkl_cancel_set(p.wait.cancel);
-    check_num(actor_result(p.actor), ==, ZKL_ECANCELED);
-    check_ok(actor_do(p.neighbour, do_unlock, p.first_rival));
-    parts_close(&p);
+    struct parts *p = parts_open("once");
+
+    check_ok(actor_do(p->neighbour, do_lock, p->handed));
+    actor_begin(p->actor, parts_acquire, p);
+    check_wait(cluster_children(p->first_leases) == 1, WAIT_MS);
+    check_wait(inside_waiting(p->handed) == 1, WAIT_MS);
+    check_ok(actor_do(p->neighbour, do_unlock, p->handed));
+    check_wait(cluster_children(p->last_path) == 2, WAIT_MS);
+    actor_begin(p->neighbour, do_lock, p->first_rival);
+    check_wait(cluster_children(p->first_leases) == 2, WAIT_MS);
+    parts_lose_first(p);
+    check_ok(actor_result(p->neighbour));
+    check_wait(cluster_children(p->handed_path) == 0, WAIT_MS);
+    zkl_cancel_set(p->wait.cancel);
+    check_num(actor_result(p->actor), ==, ZKL_ECANCELED);
+    check_ok(actor_do(p->neighbour, do_unlock, p->first_rival));
+    parts_close(p);
 }
 
 /* Goal: a mutex may be freed as soon as no call uses it, even if a delete of its node is still
  * under way. Method: a multi-lock gives up a part that is handed on in its process. The proxy holds
  * the delete back, and the test frees the handle immediately. */
-CLUSTER_TEST(a_part_given_up_can_be_freed)
+WORLD_TEST(a_part_given_up_can_be_freed)
 {
     const char *base = paths_of("freed");
     struct zkl_client_options options = cluster_options();
@@ -713,62 +660,55 @@ CLUSTER_TEST(a_part_given_up_can_be_freed)
     struct parts p = {.wait = ZKL_WAIT_INIT};
     char leases[120];
 
-    struct proxy *proxy = proxy_for(&options);
-    p.client = cluster_client_with(&options);
-    p.other = cluster_client();
-    p.actor = actor_new();
+    struct proxy *proxy = world_proxy_for(&options);
+    p.client = world_client_with(&options);
+    p.other = world_client();
+    p.actor = world_actor();
     handing.local_handoffs_max = 3;
     handing.retain_ms = 60000;
     snprintf(leases, sizeof leases, "%s/leases", member_path(base, 1));
-    check_ok(zkl_cancel_new(&p.wait.cancel));
-    check_ok(zkl_mutex_new(&p.handed, p.client, member_path(base, 0), &handing));
-    check_ok(zkl_semaphore_mutex_new(&p.last, p.client, member_path(base, 1), NULL));
-    check_ok(zkl_semaphore_mutex_new(&p.rival, p.other, member_path(base, 1), NULL));
+    p.wait.cancel = world_cancel();
+    p.handed = world_mutex_with(p.client, member_path(base, 0), &handing);
+    p.last = world_semaphore_mutex(p.client, member_path(base, 1));
+    p.rival = world_semaphore_mutex(p.other, member_path(base, 1));
     check_ok(zkl_mutex_lock(p.rival));
     const struct zkl_member members[] = {zkl_member_mutex(p.handed), zkl_member_mutex(p.last)};
-    check_ok(zkl_multi_new(&p.multi, p.client, members, 2));
+    p.multi = world_multi(p.client, members, 2);
     actor_begin(p.actor, parts_acquire, &p);
     check_wait(cluster_children(leases) == 2, WAIT_MS);
     check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
     zkl_cancel_set(p.wait.cancel);
     check_num(actor_result(p.actor), ==, ZKL_ECANCELED);
-    check_ok(zkl_multi_free(p.multi));
-    check_ok(zkl_mutex_free(p.handed));
+    world_drop(p.multi);
+    world_drop(p.handed);
     proxy_release(proxy);
     check_wait(cluster_children(member_path(base, 0)) == 0, WAIT_MS);
     check_ok(zkl_mutex_unlock(p.rival));
-    actor_end(p.actor);
-    cluster_free(p.client, p.last);
-    cluster_free(p.other, p.rival);
-    zkl_cancel_free(p.wait.cancel);
-    proxy_stop(proxy);
 }
 
 /* Goal: a call also gives up members only once that it queued for together, after one of them was
  * lost. Method: the test cancels the call while the proxy holds back the answer to the delete of
  * the other one. A sanitizer sees what else would stay. */
-CLUSTER_TEST(members_are_given_up_once)
+WORLD_TEST(members_are_given_up_once)
 {
     const char *base = paths_of("group");
     struct zkl_client_options options = cluster_options();
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct notes notes = NOTES_INIT;
-    struct actor *actor = actor_new();
-    struct zkl_mutex *third, *rival;
-    struct zkl_multi *multi;
+    static struct notes notes = NOTES_INIT;
+    struct actor *actor = world_actor();
     char node[700];
 
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options), *other = cluster_client();
-    struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
-    struct zkl_mutex *second = cluster_mutex(client, member_path(base, 1));
-    check_ok(zkl_semaphore_mutex_new(&third, client, member_path(base, 2), NULL));
-    check_ok(zkl_semaphore_mutex_new(&rival, other, member_path(base, 2), NULL));
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options), *other = world_client();
+    struct zkl_mutex *first = world_mutex(client, member_path(base, 0));
+    struct zkl_mutex *second = world_mutex(client, member_path(base, 1));
+    struct zkl_mutex *third = world_semaphore_mutex(client, member_path(base, 2));
+    struct zkl_mutex *rival = world_semaphore_mutex(other, member_path(base, 2));
     check_ok(zkl_mutex_set_callback(second, take_note, &notes));
-    check_ok(zkl_cancel_new(&wait.cancel));
+    wait.cancel = world_cancel();
     const struct zkl_member members[] = {zkl_member_mutex(first), zkl_member_mutex(second),
                                          zkl_member_mutex(third)};
-    check_ok(zkl_multi_new(&multi, client, members, 3));
+    struct zkl_multi *multi = world_multi(client, members, 3);
     check_ok(zkl_mutex_lock(rival));
     struct with_wait call = {multi, &wait};
     actor_begin(actor, acquire_with, &call);
@@ -786,31 +726,25 @@ CLUSTER_TEST(members_are_given_up_once)
     check_ok(actor_do(actor, do_multi_lock, multi));
     check_ok(actor_do(actor, do_multi_unlock, multi));
     check_num(noted(&notes), ==, 0);
-    actor_end(actor);
-    check_ok(zkl_multi_free(multi));
-    cluster_free(client, first, second, third);
-    cluster_free(other, rival);
-    zkl_cancel_free(wait.cancel);
-    proxy_stop(proxy);
 }
 
 /* Goal: a request to release is not lost if it comes while the call waits for other members. */
-CLUSTER_TEST(a_request_on_the_way_counts)
+WORLD_TEST(a_request_on_the_way_counts)
 {
     char node[700];
-    struct pair p;
-    pair_open(&p);
-    pair_begin(&p, pair_acquire);
-    cluster_child(p.paths[0], 0, node, sizeof node);
+    struct pair *p = pair_open();
+
+    pair_begin(p, pair_acquire);
+    cluster_child(p->paths[0], 0, node, sizeof node);
     check_ok(wire_set(raw, node, "__REVOKE__", -1));
-    check_wait(inside_knows_request(p.client), WAIT_MS);
-    check_ok(zkl_mutex_unlock(p.rival));
-    check_ok(actor_result(p.actor));
-    check_num(p.requested, ==, 1);
-    check_wait(noted(&p.notes) == 1, WAIT_MS);
-    check_num(p.notes.list[0].state, ==, ZKL_HOLD_REVOKE_REQUESTED);
-    check_ok(actor_do(p.actor, pair_release, &p));
-    pair_close(&p);
+    check_wait(inside_knows_request(p->client), WAIT_MS);
+    check_ok(zkl_mutex_unlock(p->rival));
+    check_ok(actor_result(p->actor));
+    check_num(p->requested, ==, 1);
+    check_wait(noted(&p->notes) == 1, WAIT_MS);
+    check_num(p->notes.list[0].state, ==, ZKL_HOLD_REVOKE_REQUESTED);
+    check_ok(actor_do(p->actor, pair_release, p));
+    pair_close(p);
 }
 
 /* Goal: one cancel object ends all waits of all threads, whenever it is set. Method: many threads
@@ -824,27 +758,26 @@ static void *canceled_wait(void *arg)
 }
 
 /* Modes: F25. */
-CLUSTER_TEST(a_cancel_object_ends_all_waits)
+WORLD_TEST(a_cancel_object_ends_all_waits)
 {
-    struct pair p;
-    pair_open(&p);
+    struct pair *p = pair_open();
+
     for (int round = 0; round < test_length(100, 10); round++) {
         pthread_t threads[CANCELED];
-        check_ok(zkl_cancel_new(&p.wait.cancel));
+        p->wait.cancel = world_cancel();
         for (int i = 0; i < CANCELED; i++) {
-            check_ok(pthread_create(&threads[i], NULL, canceled_wait, &p));
+            check_ok(pthread_create(&threads[i], NULL, canceled_wait, p));
             if (i == CANCELED / 2)
-                zkl_cancel_set(p.wait.cancel);
+                zkl_cancel_set(p->wait.cancel);
         }
         for (int i = 0; i < CANCELED; i++) {
             void *rc;
             check_ok(pthread_join(threads[i], &rc));
             check_num((intptr_t)rc, ==, ZKL_ECANCELED);
         }
-        zkl_cancel_free(p.wait.cancel);
     }
-    check_ok(zkl_mutex_unlock(p.rival));
-    pair_close(&p);
+    check_ok(zkl_mutex_unlock(p->rival));
+    pair_close(p);
 }
 
 /* So that the server does not remove them while they are empty. */
@@ -857,14 +790,14 @@ static void make_paths(const char *base)
 
 /* Goal: a cycle of four paths is two transactions and at most five reads. Method: the proxy counts by
  * kind, the server all. */
-CLUSTER_TEST(requests_are_counted)
+WORLD_TEST(requests_are_counted)
 {
     enum { CYCLES = 100 };
     const char *base = paths_of("count");
     struct zkl_client_options options = cluster_options();
 
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct set s = set_of(client, base, forwards);
     make_paths(base);
     long before = proxy_counts(proxy, PROXY_ANY), multis = proxy_counts(proxy, PROXY_MULTI);
@@ -878,29 +811,24 @@ CLUSTER_TEST(requests_are_counted)
                   (double)multis / CYCLES, (double)(all - multis) / CYCLES);
     check_num(multis, ==, 2 * CYCLES);
     check_num(all - multis, <=, 5 * CYCLES + 10); /* pings and keepalives */
-    set_end(&s);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }
 
 /* Goal: mutexes beside permits are made in one transaction, as the permits are, and all is given back in one.
  * Method: the proxy counts nodes that are made and deleted singly: only the semaphore's inner lock is. */
-CLUSTER_TEST(permits_go_with_the_others)
+WORLD_TEST(permits_go_with_the_others)
 {
     enum { CYCLES = 30 };
     const char *base = paths_of("beside");
     struct zkl_client_options options = cluster_options();
-    struct zkl_semaphore *semaphore;
-    struct zkl_multi *multi;
 
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
-    struct zkl_mutex *second = cluster_mutex(client, member_path(base, 1));
-    check_ok(zkl_semaphore_new(&semaphore, client, member_path(base, 2), 2, NULL));
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *first = world_mutex(client, member_path(base, 0));
+    struct zkl_mutex *second = world_mutex(client, member_path(base, 1));
+    struct zkl_semaphore *semaphore = world_semaphore(client, member_path(base, 2), 2, NULL);
     const struct zkl_member members[] = {
         zkl_member_mutex(first), zkl_member_semaphore(semaphore, 2), zkl_member_mutex(second)};
-    check_ok(zkl_multi_new(&multi, client, members, 3));
+    struct zkl_multi *multi = world_multi(client, members, 3);
     make_paths(base);
     make_root(below(member_path(base, 2), "locks"), "");
     make_root(below(member_path(base, 2), "leases"), "2");
@@ -916,23 +844,19 @@ CLUSTER_TEST(permits_go_with_the_others)
     gone = proxy_counts(proxy, PROXY_DELETE) - gone;
     check_num(made, <, 2 * CYCLES);
     check_num(gone, <, 2 * CYCLES);
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, first, second);
-    proxy_stop(proxy);
 }
 
 /* Goal: two round trips to acquire four paths, one to give them back. Method: a proxy that holds each
  * frame up: a round trip is two of its delays, so less than three is two. A busy machine's time is counted
  * by what can be done in it. */
-CLUSTER_TEST(round_trips_are_counted)
+WORLD_TEST(round_trips_are_counted)
 {
     enum { DELAY_MS = 200 };
     const char *base = paths_of("trips");
     struct zkl_client_options options = cluster_options();
 
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct set s = set_of(client, base, forwards);
     make_paths(base);
     proxy_delay_ms(proxy, DELAY_MS);
@@ -950,7 +874,4 @@ CLUSTER_TEST(round_trips_are_counted)
                   (int)lock_ms, (int)unlock_ms);
     check_num(lock_ms, >=, 4 * DELAY_MS);
     check_num(unlock_ms, >=, 2 * DELAY_MS);
-    set_end(&s);
-    cluster_free(client, NULL);
-    proxy_stop(proxy);
 }

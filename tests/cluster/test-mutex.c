@@ -23,17 +23,11 @@ struct bench {
 
 static struct bench bench_open(const char *name)
 {
-    struct bench b = {.path = cluster_path(name), .client = cluster_client()};
+    struct bench b = {.path = cluster_path(name), .client = world_client()};
 
-    b.mutex = cluster_mutex(b.client, b.path);
-    b.actor = actor_new();
+    b.mutex = world_mutex(b.client, b.path);
+    b.actor = world_actor();
     return b;
-}
-
-static void bench_close(struct bench *b)
-{
-    actor_end(b->actor);
-    cluster_free(b->client, b->mutex);
 }
 
 /* --- results --------------------------------------------------------------------------------- */
@@ -58,7 +52,7 @@ static int lock_for_a_second(void *mutex)
 
 /* Goal: a wait of 1 s takes 1 s, however often it has to look again. Method: of five nodes before
  * it, the test deletes the nearest every 300 ms. Modes: F22. */
-CLUSTER_TEST(predecessors_that_go_do_not_prolong_a_wait)
+WORLD_TEST(predecessors_that_go_do_not_prolong_a_wait)
 {
     struct bench b = bench_open("churn");
     char nodes[PREDECESSORS][256];
@@ -76,7 +70,6 @@ CLUSTER_TEST(predecessors_that_go_do_not_prolong_a_wait)
     check_num(lag_end_ms(), <, 1250);
     check_num(net_now_ms() - start, >=, 1000);
     check_num(actor_result(b.actor), ==, ZKL_ETIMEDOUT);
-    bench_close(&b);
 }
 
 /* --- try behind a sync ----------------------------------------------------------------------- */
@@ -111,17 +104,17 @@ static size_t place_of(const struct order *order, int op)
 /* Goal: with ZKL_WAIT_SYNC a try asks for a sync before it reads, and without the flag it only
  * reads. Both can separate a busy lock from a free one. Method: a proxy writes down the
  * requests. */
-CLUSTER_TEST(try_with_sync_reads_behind_a_sync)
+WORLD_TEST(try_with_sync_reads_behind_a_sync)
 {
     const char *path = cluster_path("sync");
     static struct order order = {.mu = PTHREAD_MUTEX_INITIALIZER};
     struct zkl_client_options options = cluster_options();
-    struct zkl_client *holder = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path);
+    struct zkl_client *holder = world_client();
+    struct zkl_mutex *held = world_mutex(holder, path);
 
-    struct proxy *proxy = proxy_for(&options);
-    struct zkl_client *client = cluster_client_with(&options);
-    struct take take = take_of(cluster_mutex(client, path));
+    struct proxy *proxy = world_proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
+    struct take take = take_of(world_mutex(client, path));
     check_ok(zkl_mutex_lock(held));
     proxy_set_hook(proxy, note_order, &order);
     take.wait.flags = ZKL_WAIT_TRY;
@@ -136,9 +129,6 @@ CLUSTER_TEST(try_with_sync_reads_behind_a_sync)
     check_ok(do_acquire(&take));
     proxy_set_hook(proxy, NULL, NULL);
     check_ok(zkl_mutex_unlock(take.mutex));
-    cluster_free(client, take.mutex);
-    cluster_free(holder, held);
-    proxy_stop(proxy);
 }
 
 /* --- grants and nodes ------------------------------------------------------------------------ */
@@ -155,7 +145,7 @@ static void read_node(struct zkl_mutex *mutex, char *data, size_t size)
 
 /* Goal: a node's data says who made it: "host pid thread", or the owner text of the options, up to
  * 512 bytes of it. */
-CLUSTER_TEST(a_node_names_its_owner)
+WORLD_TEST(a_node_names_its_owner)
 {
     struct bench b = bench_open("owner");
     struct zkl_client_options options = cluster_options();
@@ -168,16 +158,14 @@ CLUSTER_TEST(a_node_names_its_owner)
     memset(expected, 'o', 512);
     expected[512] = '\0';
     options.owner = expected;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, b.path);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, b.path);
     read_node(mutex, data, sizeof data);
     check_text(data, expected);
-    cluster_free(client, mutex);
-    bench_close(&b);
 }
 
 /* Goal: a node's name is Curator's, with a GUID of version 4 that is a new one for each grant. */
-CLUSTER_TEST(a_nodes_name_has_a_guid_of_its_own)
+WORLD_TEST(a_nodes_name_has_a_guid_of_its_own)
 {
     struct bench b = bench_open("guid");
     char node[256], before[256] = "";
@@ -198,7 +186,6 @@ CLUSTER_TEST(a_nodes_name_has_a_guid_of_its_own)
         strcpy(before, node);
     }
     regfree(&name);
-    bench_close(&b);
 }
 
 /* --- any order ------------------------------------------------------------------------------- */
@@ -231,7 +218,7 @@ static void random_call(struct zkl_mutex *mutex, int *count)
  * counter says. The client deletes no node except that of the hold. Method: random calls on two
  * mutexes. The test's own session has a node below each all the time, which must stay.
  * Modes: F67. */
-CLUSTER_TEST(calls_in_any_order_touch_only_the_own_hold)
+WORLD_TEST(calls_in_any_order_touch_only_the_own_hold)
 {
     struct bench a = bench_open("any-a"), b = bench_open("any-b");
     struct bench *benches[2] = {&a, &b};
@@ -258,6 +245,5 @@ CLUSTER_TEST(calls_in_any_order_touch_only_the_own_hold)
         check_wait(cluster_children(benches[i]->path) == 1, WAIT_MS);
         check_ok(wire_exists(raw, other[i], NULL));
         check_ok(wire_delete_tree(raw, cluster_at(benches[i]->path)));
-        bench_close(benches[i]);
     }
 }

@@ -88,7 +88,7 @@ static pid_t start_guest(FILE *output, int from, const char *path)
 /* Goal: neither the library nor libzookeeper below it writes a single byte to standard output or
  * error, whatever happens: no connection, a refused credential, an expiry, the end. Method: a child
  * goes through all this with both in a file. */
-CLUSTER_TEST(nothing_is_ever_printed)
+WORLD_TEST(nothing_is_ever_printed)
 {
     const char *path = cluster_path("printed");
     FILE *output = tmpfile();
@@ -99,7 +99,7 @@ CLUSTER_TEST(nothing_is_ever_printed)
     check_true(output != NULL);
     check_ok(pipe(to_guest));
     pid_t pid = start_guest(output, to_guest[0], path);
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     const char *servers = cluster_servers(proxy_address(proxy));
     check_num(write(to_guest[1], servers, strlen(servers)), ==, (ssize_t)strlen(servers));
     close(to_guest[0]);
@@ -118,7 +118,6 @@ CLUSTER_TEST(nothing_is_ever_printed)
     if (fgets(text, sizeof text, output))
         fail_msg("printed: %s", text);
     fclose(output);
-    proxy_stop(proxy);
 }
 
 /* --- signals --------------------------------------------------------------------------------- */
@@ -133,14 +132,14 @@ static void count_signal(int sig)
 
 /* Goal: no library thread ever runs a signal handler: a signal to the process that its own threads
  * block stays pending while a client works. */
-CLUSTER_TEST(library_threads_take_no_signal)
+WORLD_TEST(library_threads_take_no_signal)
 {
     struct sigaction action = {.sa_handler = count_signal}, before;
     sigset_t set, old, pending;
 
     skip_under_gcc_tsan();
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("signals"));
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("signals"));
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
     check_ok(sigaction(SIGUSR1, &action, &before));
@@ -157,7 +156,6 @@ CLUSTER_TEST(library_threads_take_no_signal)
     check_ok(pthread_sigmask(SIG_SETMASK, &old, NULL));
     check_wait(atomic_load(&handled) == 1, WAIT_MS);
     check_ok(sigaction(SIGUSR1, &before, NULL));
-    cluster_free(client, mutex);
 }
 
 /* --- what is left ---------------------------------------------------------------------------- */
@@ -176,8 +174,8 @@ static int entries(const char *folder)
 
 static void open_use_and_free(bool close_first, bool use)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, "/left");
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, "/left");
 
     if (use) {
         check_ok(zkl_mutex_lock(mutex));
@@ -185,11 +183,12 @@ static void open_use_and_free(bool close_first, bool use)
     }
     if (close_first)
         check_closed(zkl_client_close(client, WAIT_MS));
-    cluster_free(client, mutex);
+    world_drop(mutex);
+    world_drop(client);
 }
 
 /* Goal: a freed client has left no descriptor, no thread and no connection. */
-CLUSTER_TEST(clients_that_are_gone_leave_nothing)
+WORLD_TEST(clients_that_are_gone_leave_nothing)
 {
     open_use_and_free(true, true);
     int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
@@ -203,7 +202,7 @@ CLUSTER_TEST(clients_that_are_gone_leave_nothing)
 
 /* Goal: free of a client that never had a connection returns immediately and leaves nothing
  * either. */
-CLUSTER_TEST(clients_without_a_server_leave_nothing)
+WORLD_TEST(clients_without_a_server_leave_nothing)
 {
     struct zkl_client_options options = cluster_options();
     char servers[32];
@@ -216,7 +215,7 @@ CLUSTER_TEST(clients_without_a_server_leave_nothing)
     int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
     int64_t start = net_now_ms();
     for (int i = 0; i < 10; i++)
-        cluster_free(cluster_client_with(&options), NULL);
+        world_drop(world_client_with(&options));
     check_true(net_now_ms() - start < 10000 || lag_is_slow());
     check_wait(entries("/proc/self/task") <= threads, WAIT_MS);
     check_num(entries("/proc/self/fd"), <=, descriptors);
@@ -226,49 +225,23 @@ CLUSTER_TEST(clients_without_a_server_leave_nothing)
 
 /* Goal: a program may free mutexes before their client and after it. If it frees the client of a
  * held mutex, the unlock says lost, and then the free of that mutex works. */
-CLUSTER_TEST(handles_go_in_any_order)
+WORLD_TEST(handles_go_in_any_order)
 {
     const char *path = cluster_path("any-order");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *early = cluster_mutex(client, cluster_path("early"));
-    struct zkl_mutex *late = cluster_mutex(client, cluster_path("late"));
-    struct zkl_mutex *held = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *early = world_mutex(client, cluster_path("early"));
+    struct zkl_mutex *late = world_mutex(client, cluster_path("late"));
+    struct zkl_mutex *held = world_mutex(client, path);
 
     check_ok(zkl_mutex_lock(held));
-    check_ok(zkl_mutex_free(early));
-    check_ok(zkl_client_free(client));
+    world_drop(early);
+    world_drop(client);
     check_num(cluster_children(path), ==, 0);
     check_num(zkl_mutex_lock(late), ==, ZKL_ECLOSED);
-    check_ok(zkl_mutex_free(late));
+    world_drop(late);
     check_num(zkl_mutex_free(held), ==, ZKL_EBUSY);
     check_num(zkl_mutex_token(held), ==, 0);
     check_num(zkl_mutex_window_ms(held), ==, 0);
     check_num(zkl_mutex_unlock(held), ==, ZKL_ELOST);
     check_num(zkl_mutex_unlock(held), ==, ZKL_ENOTOWNER);
-    check_ok(zkl_mutex_free(held));
-}
-
-/* Goal: close ends the waits of other threads, with a code of its own. */
-CLUSTER_TEST(close_ends_waits)
-{
-    const char *path = cluster_path("close-waits");
-    struct zkl_client *holder = cluster_client(), *client = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
-    struct actor *actors[4];
-
-    check_ok(zkl_mutex_lock(held));
-    for (int i = 0; i < 4; i++) {
-        actors[i] = actor_new();
-        actor_begin(actors[i], do_lock, mutex);
-    }
-    check_wait(cluster_children(path) == 5, WAIT_MS);
-    check_closed(zkl_client_close(client, WAIT_MS));
-    for (int i = 0; i < 4; i++) {
-        check_num(actor_result(actors[i]), ==, ZKL_ECLOSED);
-        actor_end(actors[i]);
-    }
-    check_num(cluster_children(path), ==, 1);
-    check_ok(zkl_mutex_unlock(held));
-    cluster_free(client, mutex);
-    cluster_free(holder, held);
 }

@@ -87,8 +87,8 @@ static void scene_begin(struct scene *s)
     struct zkl_client_options options = cluster_options();
     char node[300];
 
-    *s = (struct scene){.of_mutex = actor_new(), .of_semaphore = actor_new()};
-    goods_make(&g, &options, cluster_client(), cluster_path("asked"));
+    *s = (struct scene){.of_mutex = world_actor(), .of_semaphore = world_actor()};
+    goods_make(&g, &options, world_client(), cluster_path("asked"));
     goods_hold(&g);
     g.need_ms = 1;
     check_num(zkl_mutex_node_path(g.mutex, node, sizeof node), >, 0);
@@ -110,20 +110,17 @@ static void scene_close(struct scene *s)
     check_num(completion_code(&s->done), ==, ZKL_ECLOSED);
 }
 
-static void scene_end(struct scene *s)
+static void scene_end(void)
 {
     check_num(zkl_permit_release(g.permit), ==, ZKL_ELOST);
     check_num(zkl_multi_unlock(g.multi, NULL), ==, ZKL_ELOST);
-    actor_end(s->of_mutex);
-    actor_end(s->of_semaphore);
     goods_free(&g);
-    cluster_free(g.client, NULL);
 }
 
 /* --- the tests --------------------------------------------------------------------------------- */
 
 /* Goal: none of them is a yes with NULL, or with a number that is no code. */
-CLUSTER_TEST(no_question_is_a_yes_with_null)
+WORLD_TEST(no_question_is_a_yes_with_null)
 {
     static const int codes[] = {1, INT_MIN, INT_MAX};
 
@@ -153,7 +150,7 @@ static void check_bad_standing(void)
 /* Goal: each question has its answer while all is well. With a number out of range, or a standing
  * without its size, no answer is a yes. After close each answers as for a lost hold, and no answer
  * is negative. */
-CLUSTER_TEST(questions_answer_and_refuse)
+WORLD_TEST(questions_answer_and_refuse)
 {
     static const int64_t bad_needs[] = {-1, INT64_MIN, INT32_MIN, ZKL_TIMEOUT_MAX_MS + 1,
                                         INT64_MAX};
@@ -174,7 +171,7 @@ CLUSTER_TEST(questions_answer_and_refuse)
     check_num(zkl_mutex_still_held(g.mutex, ZKL_TIMEOUT_MAX_MS), ==, 0);
     scene_close(&s);
     check_answers(true);
-    scene_end(&s);
+    scene_end();
 }
 
 /* In the child: how many answers are wrong. */
@@ -193,7 +190,7 @@ static int ask_in_child(void)
 }
 
 /* Goal: of what a child has inherited no question is a yes, while each is one for its parent. Modes: F53. */
-CLUSTER_TEST(no_question_is_a_yes_in_a_child)
+WORLD_TEST(no_question_is_a_yes_in_a_child)
 {
     struct scene s;
     int status = -1;
@@ -211,5 +208,5 @@ CLUSTER_TEST(no_question_is_a_yes_in_a_child)
     check_num(status, ==, 0);
     check_answers(false);
     scene_close(&s);
-    scene_end(&s);
+    scene_end();
 }

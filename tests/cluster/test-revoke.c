@@ -70,39 +70,72 @@ static void check_waits(struct actor *actor, const char *node)
     check_true(!actor_is_done(actor));
 }
 
+/* A node of somebody's, a client, behind a proxy if its session is brief, and an actor that asks for it. */
+struct scene {
+    const char *path, *node;
+    struct proxy *proxy;
+    struct zkl_client *client;
+    struct actor *actor;
+    struct revoke r;
+};
+
+static struct scene scene_open(const char *name, int session_ms)
+{
+    struct scene s = {.path = cluster_path(name), .actor = world_actor()};
+
+    s.node = below(s.path, "lock-0000000000");
+    s.client =
+        session_ms == SESSION_MS ? world_client() : world_client_through(&s.proxy, session_ms);
+    s.r = revoke_of(s.client, s.node);
+    make_node(s.node, "somebody");
+    return s;
+}
+
+static void begin(struct scene *s)
+{
+    actor_begin(s->actor, do_revoke, &s->r);
+}
+
+/* It begins, and has asked. */
+static void ask(struct scene *s)
+{
+    begin(s);
+    check_waits(s->actor, s->node);
+}
+
+static void check_ends_with_the_node(struct scene *s)
+{
+    drop_node(s->node);
+    check_ok(actor_result(s->actor));
+}
+
 /* --- asking ----------------------------------------------------------------------------------- */
 
 /* Goal: the request is in the node's data. The call waits until the node is removed, and not only
  * until its data changes. It leaves no watch. */
 WORLD_TEST(revoke_asks_and_waits_for_the_end)
 {
-    const char *node = below(cluster_path("ask"), "lock-0000000000");
-    struct zkl_client *client = world_client();
-    struct revoke r = revoke_of(client, node);
-    struct actor *actor = world_actor();
+    struct scene s = scene_open("ask", SESSION_MS);
 
-    make_node(node, "somebody");
-    actor_begin(actor, do_revoke, &r);
-    check_waits(actor, node);
+    ask(&s);
     for (int i = 0; i < 3; i++) {
-        check_ok(wire_set(raw, cluster_at(node), "still busy", -1));
-        check_wait(node_watches(node) == 1, WAIT_MS);
+        check_ok(wire_set(raw, cluster_at(s.node), "still busy", -1));
+        check_wait(node_watches(s.node) == 1, WAIT_MS);
     }
     net_nap_ms(50);
-    check_true(!actor_is_done(actor));
-    drop_node(node);
-    check_ok(actor_result(actor));
-    check_num(node_watches(node), ==, 0);
-    check_num(zkl_revoke(client, node, &r.wait, 0), ==, ZKL_ENONODE);
-    check_detail(ZKL_ENONODE, node);
-    check_num(zkl_revoke(client, node, NULL, 0), ==, ZKL_ENONODE);
+    check_true(!actor_is_done(s.actor));
+    check_ends_with_the_node(&s);
+    check_num(node_watches(s.node), ==, 0);
+    check_num(zkl_revoke(s.client, s.node, &s.r.wait, 0), ==, ZKL_ENONODE);
+    check_detail(ZKL_ENONODE, s.node);
+    check_num(zkl_revoke(s.client, s.node, NULL, 0), ==, ZKL_ENONODE);
 }
 
 /* Goal: a holder of the library hears of the request, and releases when it wants to. */
 WORLD_TEST(a_holder_hears_of_it_and_lets_go)
 {
     const char *path = cluster_path("holder");
-    struct notes notes = NOTES_INIT;
+    static struct notes notes = NOTES_INIT;
     struct zkl_client *client = world_client(), *asker = world_client();
     struct zkl_mutex *mutex = world_mutex(client, path);
     struct actor *actor = world_actor();
@@ -152,51 +185,39 @@ WORLD_TEST(the_deadline_ends_the_wait)
  * deadline has passed. */
 WORLD_TEST(force_deletes_at_the_deadline)
 {
-    const char *node = below(cluster_path("force"), "lock-0000000000");
-    struct zkl_client *client = world_client();
-    struct actor *actor = world_actor();
-
-    make_node(node, "somebody");
-    struct revoke r = revoke_for(client, node, 1500);
-    r.flags = ZKL_INSPECT_FORCE;
-    actor_begin(actor, do_revoke, &r);
-    check_waits(actor, node);
-    check_true(node_is_there(node) || zkl_now_ns() >= r.wait.deadline_ns);
-    check_ok(actor_result(actor));
-    check_num(zkl_now_ns(), >=, r.wait.deadline_ns);
-    check_true(!node_is_there(node));
-    make_node(node, "somebody");
-    check_ok(do_revoke(&r));
-    check_true(!node_is_there(node));
-    check_num(do_revoke(&r), ==, ZKL_ENONODE);
-    make_node(node, "somebody");
-    r.wait.deadline_ns = ZKL_NO_DEADLINE;
-    actor_begin(actor, do_revoke, &r);
-    check_waits(actor, node);
-    drop_node(node);
-    check_ok(actor_result(actor));
-    check_num(node_watches(node), ==, 0);
+    struct scene s = scene_open("force", SESSION_MS);
+    s.r = revoke_for(s.client, s.node, 1500);
+    s.r.flags = ZKL_INSPECT_FORCE;
+    ask(&s);
+    check_true(node_is_there(s.node) || zkl_now_ns() >= s.r.wait.deadline_ns);
+    check_ok(actor_result(s.actor));
+    check_num(zkl_now_ns(), >=, s.r.wait.deadline_ns);
+    check_true(!node_is_there(s.node));
+    make_node(s.node, "somebody");
+    check_ok(do_revoke(&s.r));
+    check_true(!node_is_there(s.node));
+    check_num(do_revoke(&s.r), ==, ZKL_ENONODE);
+    make_node(s.node, "somebody");
+    s.r.wait.deadline_ns = ZKL_NO_DEADLINE;
+    ask(&s);
+    check_ends_with_the_node(&s);
+    check_num(node_watches(s.node), ==, 0);
 }
 
 /* Goal: a node vanishes by itself just before the call would delete it. The call says 0, and sends
  * no delete. */
 WORLD_TEST(force_comes_too_late)
 {
-    const char *node = below(cluster_path("too-late"), "lock-0000000000");
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
-    struct actor *actor = world_actor();
-
-    make_node(node, "somebody");
-    struct revoke r = revoke_for(client, node, 1000);
-    r.flags = ZKL_INSPECT_FORCE;
-    check_ok(proxy_hold_request(proxy, PROXY_SYNC, 1)); /* of the look before the deletion */
-    actor_begin(actor, do_revoke, &r);
-    check_ok(proxy_wait_held(proxy, WAIT_MS));
-    drop_node(node);
-    proxy_release(proxy);
-    check_ok(actor_result(actor));
-    check_num(proxy_counts(proxy, PROXY_DELETE), ==, 0);
+    struct scene s = scene_open("too-late", BRIEF_MS);
+    s.r = revoke_for(s.client, s.node, 1000);
+    s.r.flags = ZKL_INSPECT_FORCE;
+    check_ok(proxy_hold_request(s.proxy, PROXY_SYNC, 1)); /* of the look before the deletion */
+    begin(&s);
+    check_ok(proxy_wait_held(s.proxy, WAIT_MS));
+    drop_node(s.node);
+    proxy_release(s.proxy);
+    check_ok(actor_result(s.actor));
+    check_num(proxy_counts(s.proxy, PROXY_DELETE), ==, 0);
 }
 
 /* Goal: what is no contender's is left alone without force, with not a byte written. */
@@ -245,23 +266,18 @@ WORLD_TEST(foreign_nodes_need_force)
  * meanwhile. */
 WORLD_TEST(another_node_of_the_same_name_is_left_alone)
 {
-    const char *node = below(cluster_path("another"), "lock-0000000000");
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
-    struct actor *actor = world_actor();
+    struct scene s = scene_open("another", BRIEF_MS);
 
-    make_node(node, "somebody");
-    struct revoke r = revoke_of(client, node);
-    r.flags = ZKL_INSPECT_FORCE;
-    check_ok(proxy_hold_request(proxy, PROXY_GET, 1));
-    actor_begin(actor, do_revoke, &r);
-    check_ok(proxy_wait_held(proxy, WAIT_MS));
-    drop_node(node);
-    make_node(node, "somebody");
-    proxy_release(proxy);
-    check_ok(actor_result(actor));
-    check_true(node_has_data(node, "somebody"));
-    check_wait(node_watches(node) == 0, WAIT_MS);
+    s.r.flags = ZKL_INSPECT_FORCE;
+    check_ok(proxy_hold_request(s.proxy, PROXY_GET, 1));
+    begin(&s);
+    check_ok(proxy_wait_held(s.proxy, WAIT_MS));
+    drop_node(s.node);
+    make_node(s.node, "somebody");
+    proxy_release(s.proxy);
+    check_ok(actor_result(s.actor));
+    check_true(node_has_data(s.node, "somebody"));
+    check_wait(node_watches(s.node) == 0, WAIT_MS);
 }
 
 /* --- what is denied --------------------------------------------------------------------------- */
@@ -382,18 +398,13 @@ WORLD_TEST(cancel_ends_the_wait)
  * watch. */
 WORLD_TEST(close_ends_the_wait)
 {
-    const char *node = below(cluster_path("close"), "lock-0000000000");
-    struct zkl_client *client = world_client();
-    struct revoke r = revoke_of(client, node);
-    struct actor *actor = world_actor();
+    struct scene s = scene_open("close", SESSION_MS);
 
-    make_node(node, "somebody");
-    actor_begin(actor, do_revoke, &r);
-    check_waits(actor, node);
-    check_closed(zkl_client_close(client, WAIT_MS));
-    check_num(actor_result(actor), ==, ZKL_ECLOSED);
-    check_wait(node_watches(node) == 0, WAIT_MS);
-    check_true(node_is_there(node));
+    ask(&s);
+    check_closed(zkl_client_close(s.client, WAIT_MS));
+    check_num(actor_result(s.actor), ==, ZKL_ECLOSED);
+    check_wait(node_watches(s.node) == 0, WAIT_MS);
+    check_true(node_is_there(s.node));
 }
 
 struct in_callback {
@@ -487,112 +498,89 @@ WORLD_TEST(a_waiter_leaves_the_watch_to_the_asker)
  * ZKL_ENONODE. */
 WORLD_TEST(asking_survives_a_lost_link)
 {
-    const char *node = below(cluster_path("ask-lost"), "lock-0000000000");
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
-    struct actor *actor = world_actor();
-    struct revoke r = revoke_of(client, node);
+    struct scene s = scene_open("ask-lost", BRIEF_MS);
 
+    drop_node(s.node);
     for (int i = 0; i < 2; i++) {
-        make_node(node, "somebody");
-        proxy_reset_counts(proxy);
+        make_node(s.node, "somebody");
+        proxy_reset_counts(s.proxy);
         if (i == 0)
-            check_ok(proxy_drop_reply(proxy, PROXY_SET, 1, PROXY_THEN_CUT));
+            check_ok(proxy_drop_reply(s.proxy, PROXY_SET, 1, PROXY_THEN_CUT));
         else
-            check_ok(proxy_drop_request(proxy, PROXY_SET, 1, PROXY_THEN_CUT));
-        actor_begin(actor, do_revoke, &r);
-        check_waits(actor, node);
-        check_num(proxy_counts(proxy, PROXY_SET), ==, 2);
-        drop_node(node);
-        check_ok(actor_result(actor));
+            check_ok(proxy_drop_request(s.proxy, PROXY_SET, 1, PROXY_THEN_CUT));
+        ask(&s);
+        check_num(proxy_counts(s.proxy, PROXY_SET), ==, 2);
+        check_ends_with_the_node(&s);
     }
-    make_node(node, "somebody");
-    check_ok(proxy_drop_reply(proxy, PROXY_SET, 1, PROXY_THEN_SILENT));
-    actor_begin(actor, do_revoke, &r);
-    check_wait(node_has_data(node, REVOKED), WAIT_MS);
-    drop_node(node);
-    proxy_cut(proxy);
-    check_ok(actor_result(actor));
+    make_node(s.node, "somebody");
+    check_ok(proxy_drop_reply(s.proxy, PROXY_SET, 1, PROXY_THEN_SILENT));
+    begin(&s);
+    check_wait(node_has_data(s.node, REVOKED), WAIT_MS);
+    drop_node(s.node);
+    proxy_cut(s.proxy);
+    check_ok(actor_result(s.actor));
 }
 
 /* Goal: the wait survives the link. The call notices that the node was removed meanwhile, also if
  * another node has its name by now. It waits on for a node that stays. */
 WORLD_TEST(waiting_survives_a_lost_link)
 {
-    const char *node = below(cluster_path("wait-lost"), "lock-0000000000");
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
-    struct actor *actor = world_actor();
-    struct revoke r = revoke_of(client, node);
+    struct scene s = scene_open("wait-lost", BRIEF_MS);
 
+    drop_node(s.node);
     for (int i = 0; i < 4; i++) {
-        make_node(node, "somebody");
-        actor_begin(actor, do_revoke, &r);
-        check_waits(actor, node);
-        check_ok(proxy_refuse(proxy, true));
-        proxy_cut(proxy);
-        check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+        make_node(s.node, "somebody");
+        ask(&s);
+        check_ok(proxy_refuse(s.proxy, true));
+        proxy_cut(s.proxy);
+        check_wait(zkl_client_get_state(s.client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
         if (i > 0)
-            drop_node(node);
+            drop_node(s.node);
         if (i == 2)
-            make_node(node, "somebody");
-        check_true(!actor_is_done(actor));
-        check_ok(proxy_refuse(proxy, false));
+            make_node(s.node, "somebody");
+        check_true(!actor_is_done(s.actor));
+        check_ok(proxy_refuse(s.proxy, false));
         if (i == 0) {
-            check_wait(node_watches(node) == 1, WAIT_MS);
+            check_wait(node_watches(s.node) == 1, WAIT_MS);
             net_nap_ms(50);
-            check_true(!actor_is_done(actor));
-            drop_node(node);
+            check_true(!actor_is_done(s.actor));
+            drop_node(s.node);
         }
-        check_ok(actor_result(actor));
+        check_ok(actor_result(s.actor));
         if (i == 2)
-            drop_node(node);
-        check_wait(node_watches(node) == 0, WAIT_MS);
+            drop_node(s.node);
+        check_wait(node_watches(s.node) == 0, WAIT_MS);
     }
 }
 
 /* Goal: an event that is lost with its link is made up for. */
 WORLD_TEST(a_lost_event_is_made_up_for)
 {
-    const char *node = below(cluster_path("event"), "lock-0000000000");
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
-    struct actor *actor = world_actor();
-    struct revoke r = revoke_of(client, node);
+    struct scene s = scene_open("event", BRIEF_MS);
 
-    make_node(node, "somebody");
-    actor_begin(actor, do_revoke, &r);
-    check_waits(actor, node);
-    check_ok(proxy_drop_reply(proxy, PROXY_EVENT, 1, PROXY_THEN_CUT));
-    drop_node(node);
-    check_ok(actor_result(actor));
-    check_ok(proxy_wait_dropped(proxy, 0));
+    ask(&s);
+    check_ok(proxy_drop_reply(s.proxy, PROXY_EVENT, 1, PROXY_THEN_CUT));
+    check_ends_with_the_node(&s);
+    check_ok(proxy_wait_dropped(s.proxy, 0));
 }
 
 /* Goal: so does the end of the asker's session: the next one asks on. */
 WORLD_TEST(waiting_survives_the_session)
 {
-    const char *path = cluster_path("wait-expired"), *node = below(path, "lock-0000000000");
+    struct scene s = scene_open("wait-expired", 1000);
     const char *mark = cluster_path("wait-expired-mark");
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, 1000);
-    struct zkl_mutex *mutex = world_mutex(client, mark);
-    struct actor *actor = world_actor();
-    struct revoke r = revoke_of(client, node);
+    struct zkl_mutex *mutex = world_mutex(s.client, mark);
 
-    make_node(node, "somebody");
     check_ok(zkl_mutex_lock(mutex));
-    actor_begin(actor, do_revoke, &r);
-    check_waits(actor, node);
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    ask(&s);
+    check_ok(proxy_refuse(s.proxy, true));
+    proxy_cut(s.proxy);
     check_wait(cluster_children(mark) == 0, WAIT_MS);
-    check_num(node_watches(node), ==, 0);
-    check_ok(proxy_refuse(proxy, false));
-    check_wait(node_watches(node) == 1, WAIT_MS);
-    check_true(!actor_is_done(actor));
-    drop_node(node);
-    check_ok(actor_result(actor));
+    check_num(node_watches(s.node), ==, 0);
+    check_ok(proxy_refuse(s.proxy, false));
+    check_wait(node_watches(s.node) == 1, WAIT_MS);
+    check_true(!actor_is_done(s.actor));
+    check_ends_with_the_node(&s);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
 }
 
@@ -600,35 +588,31 @@ WORLD_TEST(waiting_survives_the_session)
  * the node once there is a link, a session's time after the deadline at the latest. */
 WORLD_TEST(deadlines_hold_without_a_link)
 {
-    const char *node = below(cluster_path("no-link"), "lock-0000000000");
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
-    struct actor *actor = world_actor();
+    struct scene s = scene_open("no-link", BRIEF_MS);
 
-    make_node(node, "somebody");
-    proxy_hole(proxy, PROXY_BOTH);
-    struct revoke unheard = revoke_for(client, node, 100);
+    proxy_hole(s.proxy, PROXY_BOTH);
+    struct revoke unheard = revoke_for(s.client, s.node, 100);
     check_num(do_revoke(&unheard), ==, ZKL_EDISCONNECTED);
     check_detail(ZKL_EDISCONNECTED, "may or may not");
-    check_num(zkl_break(client, node, 0, 0, 100), ==, ZKL_ETIMEDOUT);
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
-    proxy_heal(proxy);
-    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_num(zkl_break(s.client, s.node, 0, 0, 100), ==, ZKL_ETIMEDOUT);
+    check_ok(proxy_refuse(s.proxy, true));
+    proxy_cut(s.proxy);
+    proxy_heal(s.proxy);
+    check_wait(zkl_client_get_state(s.client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     int64_t start = net_now_ms();
-    check_fails(zkl_break(client, node, 0, 0, 200), ZKL_EDISCONNECTED, node);
-    struct revoke r = revoke_for(client, node, 200);
-    check_num(do_revoke(&r), ==, ZKL_EDISCONNECTED);
+    check_fails(zkl_break(s.client, s.node, 0, 0, 200), ZKL_EDISCONNECTED, s.node);
+    s.r = revoke_for(s.client, s.node, 200);
+    check_num(do_revoke(&s.r), ==, ZKL_EDISCONNECTED);
     check_detail(ZKL_EDISCONNECTED, "may or may not");
     check_num(net_now_ms() - start, >=, 400);
     check_true(net_now_ms() - start < 5000 || lag_is_slow());
-    check_true(node_has_data(node, "somebody"));
-    r = revoke_for(client, node, 100);
-    r.flags = ZKL_INSPECT_FORCE;
-    actor_begin(actor, do_revoke, &r);
+    check_true(node_has_data(s.node, "somebody"));
+    s.r = revoke_for(s.client, s.node, 100);
+    s.r.flags = ZKL_INSPECT_FORCE;
+    begin(&s);
     net_nap_ms(300);
-    check_true(!actor_is_done(actor));
-    check_ok(proxy_refuse(proxy, false));
-    check_ok(actor_result(actor));
-    check_true(!node_is_there(node));
+    check_true(!actor_is_done(s.actor));
+    check_ok(proxy_refuse(s.proxy, false));
+    check_ok(actor_result(s.actor));
+    check_true(!node_is_there(s.node));
 }

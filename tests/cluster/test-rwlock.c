@@ -16,18 +16,11 @@ struct user {
 
 static struct user user_of(const char *path)
 {
-    struct user u = {.client = cluster_client(), .actor = actor_new()};
-    check_ok(zkl_rwlock_new(&u.rwlock, u.client, path, NULL));
+    struct user u = {.client = world_client(), .actor = world_actor()};
+    u.rwlock = world_rwlock(u.client, path, NULL);
     u.read = zkl_rwlock_reader(u.rwlock);
     u.write = zkl_rwlock_writer(u.rwlock);
     return u;
-}
-
-static void user_end(struct user *u)
-{
-    actor_end(u->actor);
-    check_ok(zkl_rwlock_free(u->rwlock));
-    check_ok(zkl_client_free(u->client));
 }
 
 static void lock(struct user *u, struct zkl_mutex *half)
@@ -50,7 +43,7 @@ static void queue(struct user *u, struct zkl_mutex *half, const char *path)
 
 /* Goal: both halves count for themselves, and the order of unlocking is free. Neither can be freed
  * alone. Modes: F39. */
-CLUSTER_TEST(each_half_is_reentrant)
+WORLD_TEST(each_half_is_reentrant)
 {
     const char *path = cluster_path("again");
     struct user u = user_of(path);
@@ -71,16 +64,20 @@ CLUSTER_TEST(each_half_is_reentrant)
     check_num(zkl_mutex_trylock(u.write), ==, ZKL_EDEADLK);
     check_num(zkl_mutex_lock(u.write), ==, ZKL_EDEADLK);
     check_true(strstr(zkl_error_detail(), "read lock") != NULL);
+    int64_t start = net_now_ms();
+    check_num(zkl_mutex_lock_for(u.write, 5000), ==, ZKL_EDEADLK);
+    check_true(net_now_ms() - start < 2500 || lag_is_slow());
+    check_num(zkl_mutex_hold_count(u.read), ==, 2);
+    check_num(cluster_children(path), ==, 1);
     check_ok(zkl_mutex_unlock(u.read));
     check_ok(zkl_mutex_unlock(u.read));
     check_num(cluster_children(path), ==, 0);
-    user_end(&u);
 }
 
 /* Goal: a downgrade keeps the place and the token: with a writer queued behind, the former writer
  * reads on alone with the write node's number, and a second reader waits for that writer.
  * Modes: F36. */
-CLUSTER_TEST(a_downgrade_keeps_its_place)
+WORLD_TEST(a_downgrade_keeps_its_place)
 {
     const char *path = cluster_path("down");
     char write_node[700], read_node[700];
@@ -106,32 +103,31 @@ CLUSTER_TEST(a_downgrade_keeps_its_place)
     check_ok(actor_result(r.actor));
     unlock(&r, r.read);
     check_num(cluster_children(path), ==, 0);
-    user_end(&a);
-    user_end(&w);
-    user_end(&r);
 }
 
-/* Goal: the write lock of one thread helps no other thread, nor another handle. */
-CLUSTER_TEST(a_downgrade_is_its_threads_own)
+/* Goal: the write lock of one thread helps no other thread, nor another handle; with its downgrade others read. */
+WORLD_TEST(a_downgrade_is_its_threads_own)
 {
     const char *path = cluster_path("own");
     struct user a = user_of(path), b = user_of(path);
-    struct zkl_rwlock *other;
 
     check_ok(zkl_mutex_lock(a.write));
     check_num(actor_do(a.actor, do_trylock, a.read), ==, ZKL_EBUSY);
     check_num(actor_do(b.actor, do_trylock, b.read), ==, ZKL_EBUSY);
-    check_ok(zkl_rwlock_new(&other, a.client, path, NULL));
+    struct zkl_rwlock *other = world_rwlock(a.client, path, NULL);
     check_num(zkl_mutex_lock(zkl_rwlock_reader(other)), ==, ZKL_EDEADLK);
-    check_ok(zkl_rwlock_free(other));
+    check_wait(cluster_children(path) == 1, WAIT_MS);
+    check_ok(zkl_mutex_lock(a.read));
     check_ok(zkl_mutex_unlock(a.write));
-    user_end(&a);
-    user_end(&b);
+    check_num(zkl_mutex_hold_count(a.write), ==, 0);
+    lock(&a, a.read); /* beside it */
+    unlock(&a, a.read);
+    check_ok(zkl_mutex_unlock(a.read));
 }
 
 /* Goal: after another session has deleted the write node, the library does not make a read lock of
  * it. Method: the transaction's check sees the deletion. */
-CLUSTER_TEST(no_downgrade_of_a_lost_write_lock)
+WORLD_TEST(no_downgrade_of_a_lost_write_lock)
 {
     const char *path = cluster_path("lost");
     char node[700];
@@ -146,24 +142,22 @@ CLUSTER_TEST(no_downgrade_of_a_lost_write_lock)
     check_num(zkl_mutex_unlock(u.write), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(u.read));
     check_ok(zkl_mutex_unlock(u.read));
-    user_end(&u);
 }
 
 /* Goal: the node of a reader, or of a writer, is deleted before its client sees the list. The
  * contender queues again. It neither takes a list without its node for the first place, nor gives
  * up. Method: the proxy holds the list back until the node is deleted. A writer holds meanwhile.
  * Modes: F37. */
-CLUSTER_TEST(who_is_not_in_the_list_queues_again)
+WORLD_TEST(who_is_not_in_the_list_queues_again)
 {
     const char *path = cluster_path("missing");
     struct user holder = user_of(path);
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
     struct proxy *proxy = NULL;
-    struct zkl_rwlock *rwlock;
     char node[256];
 
-    struct zkl_client *client = client_through(&proxy, SESSION_MS);
-    check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
+    struct zkl_rwlock *rwlock = world_rwlock(client, path, NULL);
     struct zkl_mutex *halves[] = {zkl_rwlock_reader(rwlock), zkl_rwlock_writer(rwlock)};
     for (int i = 0; i < 2; i++) {
         lock(&holder, holder.write);
@@ -182,15 +176,10 @@ CLUSTER_TEST(who_is_not_in_the_list_queues_again)
         check_ok(actor_do(actor, do_unlock, halves[i]));
         check_num(cluster_children(path), ==, 0);
     }
-    actor_end(actor);
-    check_ok(zkl_rwlock_free(rwlock));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
-    user_end(&holder);
 }
 
 /* Goal: what a downgrade costs. Method: the server's own count. */
-CLUSTER_TEST(a_downgrade_is_five_requests)
+WORLD_TEST(a_downgrade_is_five_requests)
 {
     const char *path = cluster_path("counted");
     struct user u = user_of(path);
@@ -209,12 +198,11 @@ CLUSTER_TEST(a_downgrade_is_five_requests)
     check_num(after - before - 1, >=, 500);
     int64_t others = 10 + (net_now_ms() - start) / 100; /* pings, keepalives and heartbeats */
     check_num(after - before - 1, <=, 500 + others);
-    user_end(&u);
 }
 
 /* Goal: many readers that come and go all the time do not starve a writer, and all of them go on when
  * it leaves. Modes: F38. */
-CLUSTER_TEST(readers_do_not_starve_a_writer)
+WORLD_TEST(readers_do_not_starve_a_writer)
 {
     enum { READERS = 4 };
     const char *path = cluster_path("starve");
@@ -237,7 +225,5 @@ CLUSTER_TEST(readers_do_not_starve_a_writer)
         check_ok(actor_result(readers[i].actor));
     for (int i = 0; i < READERS; i++) {
         unlock(&readers[i], readers[i].read);
-        user_end(&readers[i]);
     }
-    user_end(&w);
 }

@@ -29,15 +29,18 @@ static int early(struct zkl_mutex *mutex, int *rc)
 
 /* Goal: a guard locks and nests. It unlocks when the thread leaves its block in any way. A thread
  * may also unlock it before that, and the end of the block then unlocks nothing. */
-CLUSTER_TEST(a_guard_ends_with_its_block)
+WORLD_TEST(a_guard_ends_with_its_block)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("scope"));
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("scope"));
     int rc = 1;
 
     check_num(in_block(mutex), ==, 1);
     check_num(zkl_mutex_hold_count(mutex), ==, 0);
     check_num(in_loop(mutex), ==, 0);
+    struct zkl_mutex *loose = world_semaphore_mutex(client, cluster_path("loose"));
+    check_num(in_block(loose), ==, 1);
+    check_num(zkl_mutex_still_held(loose, 0), ==, 0);
     check_ok(zkl_mutex_lock(mutex));
     check_num(in_block(mutex), ==, 2);
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
@@ -49,5 +52,4 @@ CLUSTER_TEST(a_guard_ends_with_its_block)
     check_num(in_block(mutex), ==, ZKL_ECLOSED); /* nothing to unlock */
     check_ok(early(mutex, &rc));
     check_ok(rc);
-    cluster_free(client, mutex);
 }

@@ -22,21 +22,14 @@ struct user {
 
 static struct user user_with(struct zkl_client *client, const char *path, int permits)
 {
-    struct user u = {.client = client, .actor = actor_new(), .wait = ZKL_WAIT_INIT};
-    check_ok(zkl_semaphore_new(&u.semaphore, client, path, permits, NULL));
+    struct user u = {.client = client, .actor = world_actor(), .wait = ZKL_WAIT_INIT};
+    u.semaphore = world_semaphore(client, path, permits, NULL);
     return u;
 }
 
 static struct user user_of(const char *path, int permits)
 {
-    return user_with(cluster_client(), path, permits);
-}
-
-static void user_end(struct user *u)
-{
-    actor_end(u->actor);
-    check_ok(zkl_semaphore_free(u->semaphore));
-    check_ok(zkl_client_free(u->client));
+    return user_with(world_client(), path, permits);
 }
 
 static int do_take(void *user)
@@ -113,7 +106,7 @@ static void check_number(const char *path, const char *expected)
 
 /* Goal: at most n permits are out over all clients. One more request waits until a client releases
  * a permit. */
-CLUSTER_TEST(at_most_n_are_out)
+WORLD_TEST(at_most_n_are_out)
 {
     const char *path = cluster_path("n");
     struct user a = user_of(path, 3), b = user_of(path, 3), c = user_of(path, 3);
@@ -135,14 +128,11 @@ CLUSTER_TEST(at_most_n_are_out)
     give(&b, 2);
     give(&c, 1);
     check_nothing_left(path);
-    user_end(&a);
-    user_end(&b);
-    user_end(&c);
 }
 
 /* Goal: the semaphore serves requests in the order in which they come. Small requests that would
  * fit do not pass a big one. */
-CLUSTER_TEST(a_big_request_is_not_starved)
+WORLD_TEST(a_big_request_is_not_starved)
 {
     const char *path = cluster_path("big");
     struct user a = user_of(path, 3), big = user_of(path, 3), small = user_of(path, 3);
@@ -161,14 +151,11 @@ CLUSTER_TEST(a_big_request_is_not_starved)
     check_ok(actor_result(small.actor));
     give(&small, 1);
     check_nothing_left(path);
-    user_end(&a);
-    user_end(&big);
-    user_end(&small);
 }
 
 /* Goal: a try at a full semaphore says so. While another client is just acquiring, a try waits a
  * while for that client, and no longer. Modes: F42. */
-CLUSTER_TEST(a_try_looks_first)
+WORLD_TEST(a_try_looks_first)
 {
     const char *path = cluster_path("try");
     char made[200];
@@ -200,13 +187,11 @@ CLUSTER_TEST(a_try_looks_first)
     give(&b, 1);
     give(&a, 1);
     check_nothing_left(path);
-    user_end(&a);
-    user_end(&b);
 }
 
 /* Goal: a client can change the number of permits for all. If it grew, a waiter continues. If it
  * shrank, permits that are out stay out. A request for more than there are is refused. */
-CLUSTER_TEST(the_number_can_be_changed)
+WORLD_TEST(the_number_can_be_changed)
 {
     const char *path = cluster_path("set");
     struct user a = user_of(path, 1), b = user_of(path, 1), c = user_of(path, 0);
@@ -232,13 +217,10 @@ CLUSTER_TEST(the_number_can_be_changed)
     give(&c, 1);
     check_fails(zkl_semaphore_set_permits(c.semaphore, 0, NULL), ZKL_EINVAL, "permits is 0");
     check_nothing_left(path);
-    user_end(&a);
-    user_end(&b);
-    user_end(&c);
 }
 
 /* Goal: a request ends with a code if it waits for more permits than the semaphore still has. */
-CLUSTER_TEST(a_request_that_got_too_big_is_refused)
+WORLD_TEST(a_request_that_got_too_big_is_refused)
 {
     const char *path = cluster_path("toobig");
     struct user a = user_of(path, 3), b = user_of(path, 3);
@@ -253,13 +235,11 @@ CLUSTER_TEST(a_request_that_got_too_big_is_refused)
     check_fails(take(&a, 9), ZKL_EINVAL, "9");
     check_fails(take(&a, 65), ZKL_EINVAL, "65");
     check_nothing_left(path);
-    user_end(&a);
-    user_end(&b);
 }
 
 /* Goal: clients that disagree get an error with both numbers, and leave nothing. A client that
  * names no number takes the one in the node. Modes: F43. */
-CLUSTER_TEST(a_mismatch_is_told)
+WORLD_TEST(a_mismatch_is_told)
 {
     const char *path = cluster_path("mismatch");
     struct user a = user_of(path, 3), b = user_of(path, 4), c = user_of(path, 0);
@@ -277,14 +257,11 @@ CLUSTER_TEST(a_mismatch_is_told)
     give(&c, 2);
     give(&a, 1);
     check_nothing_left(path);
-    user_end(&a);
-    user_end(&b);
-    user_end(&c);
 }
 
 /* Goal: Curator makes `leases` without data. The first client of this library writes the number
  * there. */
-CLUSTER_TEST(an_empty_root_gets_its_number)
+WORLD_TEST(an_empty_root_gets_its_number)
 {
     const char *path = cluster_path("empty");
     struct user a = user_of(path, 2), b = user_of(path, 0);
@@ -298,13 +275,11 @@ CLUSTER_TEST(an_empty_root_gets_its_number)
     give(&a, 1);
     give(&b, 1);
     check_nothing_left(path);
-    user_end(&a);
-    user_end(&b);
 }
 
 /* Goal: with many threads and clients together never more than n permits are out, and every request
  * is granted. */
-CLUSTER_TEST(a_crowd_gets_through)
+WORLD_TEST(a_crowd_gets_through)
 {
     enum { CROWD = 6, ROUNDS = 15, PERMITS = 3 };
     const char *path = cluster_path("crowd");
@@ -340,6 +315,4 @@ CLUSTER_TEST(a_crowd_gets_through)
         }
     }
     check_nothing_left(path);
-    for (int i = 0; i < CROWD; i++)
-        user_end(&users[i]);
 }

@@ -76,25 +76,25 @@ static void let_expire(struct zkl_client *client, struct proxy *proxy, const cha
 /* Goal: the states come in the order of the changes: a first connection, a link that is lost and
  * comes back, an expiry with a new session, and the end. The log that runs along has lines, but
  * none with a line break, and none with the password. */
-CLUSTER_TEST(states_and_lines_through_a_clients_life)
+WORLD_TEST(states_and_lines_through_a_clients_life)
 {
     static const enum zkl_client_state expected[] = {
         ZKL_CLIENT_CONNECTED, ZKL_CLIENT_SUSPENDED,  ZKL_CLIENT_CONNECTED, ZKL_CLIENT_SUSPENDED,
         ZKL_CLIENT_EXPIRED,   ZKL_CLIENT_CONNECTING, ZKL_CLIENT_CONNECTED, ZKL_CLIENT_CLOSED,
     };
     const char *path = cluster_path("life");
-    struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    static struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
     struct zkl_client_options options = cluster_options();
 
-    struct proxy *proxy = proxy_for(&options);
+    struct proxy *proxy = world_proxy_for(&options);
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
     options.state_fn = on_state;
     options.log_fn = on_event;
     options.log_level = ZKL_LOG_DEBUG;
     options.state_arg = options.log_arg = &diary;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_states(&diary, expected, 1);
     check_ok(zkl_mutex_lock(mutex));
     proxy_cut(proxy);
@@ -106,19 +106,18 @@ CLUSTER_TEST(states_and_lines_through_a_clients_life)
     check_closed(zkl_client_close(client, WAIT_MS));
     check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CLOSED);
     check_states(&diary, expected, 8);
-    cluster_free(client, mutex);
+    world_clear();
     check_num(diary.state_count, ==, 8);
     check_num(diary.line_count, >, 0);
     if (diary.bad_lines > 0)
         fail_msg("a line of the log: \"%s\"", diary.last_bad);
-    proxy_stop(proxy);
 }
 
 /* Goal: a refused credential is a state of its own, the last before the end, and is in no line. */
-CLUSTER_TEST(a_refused_credential_is_final)
+WORLD_TEST(a_refused_credential_is_final)
 {
     static const enum zkl_client_state expected[] = {ZKL_CLIENT_AUTH_FAILED, ZKL_CLIENT_CLOSED};
-    struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    static struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
     struct zkl_client_options options = cluster_options();
     size_t last = 0;
 
@@ -129,13 +128,13 @@ CLUSTER_TEST(a_refused_credential_is_final)
     options.log_fn = on_event;
     options.log_level = ZKL_LOG_DEBUG;
     options.state_arg = options.log_arg = &diary;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, "/refused");
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, "/refused");
     check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
     check_true(strstr(zkl_error_detail(), PASSWORD) == NULL);
     check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EAUTH);
-    cluster_free(client, mutex);
+    world_drop(client);
     last = diary.state_count;
     check_num(last, >=, 2);
     for (size_t i = 0; i < 2; i++)
@@ -171,9 +170,10 @@ static void slow_event(const struct zkl_log_event *event, void *late)
 
 static void check_none_is_late(struct zkl_client_options options, int code)
 {
-    struct late late = {0};
+    static struct late late;
     struct zkl_client *client = NULL;
 
+    late = (struct late){0};
     options.state_fn = slow_state;
     options.log_fn = slow_event;
     options.log_level = ZKL_LOG_DEBUG;
@@ -188,7 +188,7 @@ static void check_none_is_late(struct zkl_client_options options, int code)
 /* Goal: no callback runs once an open has said that it failed, as the caller then frees the
  * callback's argument. Method: each callback is slow. The test tries each way to fail after the
  * client's threads began. */
-CLUSTER_TEST(no_callback_runs_after_a_failed_open)
+WORLD_TEST(no_callback_runs_after_a_failed_open)
 {
     struct zkl_client_options options = cluster_options(), refused = options, nowhere = options,
                               silent = options;
@@ -210,26 +210,24 @@ CLUSTER_TEST(no_callback_runs_after_a_failed_open)
 
 /* Goal: each session begins with the credential, not only the first. Method: a client that keeps its nodes
  * to itself locks again in its next session, which it can't without. */
-CLUSTER_TEST(the_next_session_has_the_credential)
+WORLD_TEST(the_next_session_has_the_credential)
 {
     const char *path = cluster_path("next");
     struct zkl_client_options options = cluster_options();
 
     check_ok(wire_auth(raw, "digest", USER ":" PASSWORD));
-    struct proxy *proxy = proxy_for(&options);
+    struct proxy *proxy = world_proxy_for(&options);
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
     options.acl = ZKL_ACL_CREATOR;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     let_expire(client, proxy, path);
     check_wait(zkl_mutex_token(mutex) == 0, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
-    proxy_stop(proxy);
 }
 
 /* True when more is left than at the last look: the window only shrinks until the session is proved. */
@@ -243,14 +241,14 @@ static bool window_grew(struct zkl_mutex *mutex, int64_t *last_ms)
 
 /* Goal: a hold stays, with a window, after another client has asked for its release. Method: the
  * request is in the node's data. The server answers two heartbeats, which check that node. */
-CLUSTER_TEST(a_hold_that_was_asked_to_let_go_stays_proved)
+WORLD_TEST(a_hold_that_was_asked_to_let_go_stays_proved)
 {
     struct zkl_client_options options = cluster_options();
     char node[256];
 
     options.session_timeout_ms = 8000;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("asked"));
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("asked"));
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
@@ -258,5 +256,4 @@ CLUSTER_TEST(a_hold_that_was_asked_to_let_go_stays_proved)
     check_wait(window_grew(mutex, &window_ms), WAIT_MS);
     check_wait(window_grew(mutex, &window_ms), WAIT_MS);
     check_ok(zkl_mutex_unlock(mutex));
-    cluster_free(client, mutex);
 }

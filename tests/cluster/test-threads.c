@@ -28,12 +28,12 @@ static void *lock_now_and_late(void *arg)
 
 /* Goal: the client also releases what a thread acquires in a destructor of its own, while it ends.
  * Method: a key that was made after the library's, so that its destructor comes later. */
-CLUSTER_TEST(a_lock_taken_while_the_thread_ends_goes_with_it)
+WORLD_TEST(a_lock_taken_while_the_thread_ends_goes_with_it)
 {
     const char *path = cluster_path("late-lock");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *early = cluster_mutex(client, cluster_path("early-lock"));
-    struct zkl_mutex *late = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *early = world_mutex(client, cluster_path("early-lock"));
+    struct zkl_mutex *late = world_mutex(client, path);
     struct zkl_mutex *mutexes[2] = {early, late};
     pthread_t thread;
     void *result;
@@ -46,7 +46,6 @@ CLUSTER_TEST(a_lock_taken_while_the_thread_ends_goes_with_it)
     check_ok((intptr_t)result);
     check_wait(cluster_children(path) == 0, 5000);
     check_ok(pthread_key_delete(late_key));
-    cluster_free(client, early, late);
 }
 
 /* --- threads that end while they hold --------------------------------------------------------- */
@@ -91,10 +90,10 @@ static void *ask_then_lock(void *arg)
 
 /* Goal: a thread that has the id of an ended holder does not count as that holder. Method: new
  * threads until one has the id; glibc reuses the last id immediately. Modes: F54. */
-CLUSTER_TEST(a_reused_thread_id_inherits_nothing)
+WORLD_TEST(a_reused_thread_id_inherits_nothing)
 {
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("reuse"));
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *mutex = world_mutex(client, cluster_path("reuse"));
     pthread_t ended = lock_in_a_thread_that_ends(mutex), thread;
     bool same = false;
 
@@ -108,7 +107,6 @@ CLUSTER_TEST(a_reused_thread_id_inherits_nothing)
         check_ok(s.rc);
         check_num(s.take.grant.hold_count, ==, 1);
     }
-    cluster_free(client, mutex);
     if (!same) {
         print_message("skipped: no thread got the id again\n");
         skip();
@@ -158,17 +156,17 @@ static int unlock_all_the_time(void *arg)
 /* Goal: a handle that any thread may unlock is not mixed up by one thread that unlocks and another one
  * that locks at the same time: each unlock finds the hold, each hold is a new one, nothing is left.
  * Modes: F41. */
-CLUSTER_TEST(one_thread_locks_and_another_unlocks)
+WORLD_TEST(one_thread_locks_and_another_unlocks)
 {
     const char *path = cluster_path("relay");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct relay relay = {.rounds = test_length(100000, 2000)};
-    struct actor *locks = actor_new(), *unlocks = actor_new();
+    struct actor *locks = world_actor(), *unlocks = world_actor();
     char leases[100];
 
     snprintf(leases, sizeof leases, "%s/leases", path);
     check_ok(sem_init(&relay.held, 0, 0));
-    check_ok(zkl_semaphore_mutex_new(&relay.mutex, client, path, NULL));
+    relay.mutex = world_semaphore_mutex(client, path);
     actor_begin(locks, lock_all_the_time, &relay);
     actor_begin(unlocks, unlock_all_the_time, &relay);
     check_wait(actor_is_done(locks) || actor_is_done(unlocks), test_length(60, 6) * WAIT_MS);
@@ -177,13 +175,10 @@ CLUSTER_TEST(one_thread_locks_and_another_unlocks)
     check_ok(actor_result(locks));
     check_ok(actor_result(unlocks));
     check_num(zkl_mutex_still_held(relay.mutex, 0), ==, 0);
-    cluster_raw_close(state); /* whose session may be over by now */
-    check_ok(cluster_raw_open(state));
+    cluster_raw_close(NULL); /* whose session may be over by now */
+    check_ok(cluster_raw_open(NULL));
     check_wait(cluster_children(leases) == 0, WAIT_MS);
     check_ok(zkl_mutex_trylock(relay.mutex));
     check_ok(zkl_mutex_unlock(relay.mutex));
-    actor_end(locks);
-    actor_end(unlocks);
     sem_destroy(&relay.held);
-    cluster_free(client, relay.mutex);
 }

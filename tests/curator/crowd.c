@@ -6,7 +6,7 @@ void crowd_begin_sized(struct crowd *crowd, actor_fn fn, void *members, size_t s
     check_num(count, <=, CROWD_MAX);
     crowd->count = count;
     for (size_t i = 0; i < count; i++) {
-        crowd->actors[i] = actor_new();
+        crowd->actors[i] = world_actor();
         actor_begin(crowd->actors[i], fn, (char *)members + i * size);
     }
 }
@@ -19,17 +19,4 @@ void crowd_end(struct crowd *crowd)
         check_wait(actor_is_done(crowd->actors[i]), ms);
         check_ok(actor_result(crowd->actors[i]));
     }
-    for (size_t i = 0; i < crowd->count; i++)
-        actor_end(crowd->actors[i]);
-}
-
-bool some_is_done(struct actor **actors, int n, int *which)
-{
-    for (int i = 0; i < n; i++) {
-        if (actor_is_done(actors[i])) {
-            *which = i;
-            return true;
-        }
-    }
-    return false;
 }

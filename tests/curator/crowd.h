@@ -19,7 +19,4 @@ void crowd_begin_sized(struct crowd *crowd, actor_fn fn, void *members, size_t s
 /* Wait for all; each has said 0. */
 void crowd_end(struct crowd *crowd);
 
-/* One of n actors is done: which. */
-bool some_is_done(struct actor **actors, int n, int *which);
-
 #endif

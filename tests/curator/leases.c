@@ -11,15 +11,6 @@ int leases(const char *path)
     return cluster_children(below);
 }
 
-struct zkl_semaphore *semaphore_of(struct zkl_client *client, const char *path, int permits)
-{
-    struct zkl_semaphore *semaphore = NULL;
-
-    if (zkl_semaphore_new(&semaphore, client, path, permits, NULL) != 0)
-        fail_msg("%s", zkl_error_detail());
-    return semaphore;
-}
-
 int do_permits(void *arg)
 {
     struct ask *ask = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Semaphores that are sure to be there, and a look at their nodes. */
+/* Permits that are asked for, and a look at their nodes. */
 #ifndef ZKTEST_LEASES_H
 #define ZKTEST_LEASES_H
 
@@ -7,7 +7,6 @@
 
 /* Nodes below path/leases: of the permits that are out, and of the next contender. */
 int leases(const char *path);
-struct zkl_semaphore *semaphore_of(struct zkl_client *client, const char *path, int permits);
 
 /* An acquire, for actors: do_permits(ask). */
 struct ask {

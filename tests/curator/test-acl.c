@@ -27,26 +27,23 @@ static void check_tree(const char *path)
 }
 
 /* Goal: the root and the nodes of a read-write lock, of each half, have the client's ACL. */
-CLUSTER_TEST(a_read_write_locks_nodes_have_the_clients_acl)
+WORLD_TEST(a_read_write_locks_nodes_have_the_clients_acl)
 {
     struct zkl_client *client = creator_client(CREDENTIAL);
     const char *path = cluster_path("rwlock");
-    struct zkl_rwlock *rwlock = NULL;
 
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
-    check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
+    struct zkl_rwlock *rwlock = world_rwlock(client, path, NULL);
     check_ok(zkl_mutex_lock(zkl_rwlock_writer(rwlock)));
     check_ok(zkl_mutex_lock(zkl_rwlock_reader(rwlock)));
     check_num(cluster_children(path), ==, 2);
     check_tree(cluster_at(path));
     check_ok(zkl_mutex_unlock(zkl_rwlock_writer(rwlock)));
     check_ok(zkl_mutex_unlock(zkl_rwlock_reader(rwlock)));
-    check_ok(zkl_rwlock_free(rwlock));
-    check_ok(zkl_client_free(client));
 }
 
 /* Goal: so have the parents that are made on the way, and all that a semaphore consists of. */
-CLUSTER_TEST(parents_that_are_made_have_the_clients_acl)
+WORLD_TEST(parents_that_are_made_have_the_clients_acl)
 {
     struct zkl_client *client = creator_client(CREDENTIAL);
     const char *parent = cluster_path("parents");
@@ -55,15 +52,13 @@ CLUSTER_TEST(parents_that_are_made_have_the_clients_acl)
 
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     snprintf(path, sizeof path, "%s/deep/lock", parent);
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     snprintf(path, sizeof path, "%s/deep/semaphore", parent);
-    struct zkl_semaphore *semaphore = semaphore_of(client, path, 3);
+    struct zkl_semaphore *semaphore = world_semaphore(client, path, 3, NULL);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(one_permit(semaphore, WAIT_MS, &permit));
     check_num(leases(path), ==, 1);
     check_tree(cluster_at(parent));
     check_ok(zkl_permit_release(permit));
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_semaphore_free(semaphore));
-    cluster_free(client, mutex);
 }

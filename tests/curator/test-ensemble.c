@@ -77,8 +77,9 @@ static void guests_come(struct crowd *crowd, struct guest *guests, size_t n,
     const char *path = cluster_path("foo/bar/lock");
 
     for (size_t i = 0; i < n; i++) {
-        struct zkl_client *client = client_of(GUEST_SESSION_MS);
-        guests[i] = (struct guest){resource, client, semaphore_of(client, path, 1), (uint32_t)i};
+        struct zkl_client *client = world_client_of(GUEST_SESSION_MS);
+        guests[i] =
+            (struct guest){resource, client, world_semaphore(client, path, 1, NULL), (uint32_t)i};
     }
     crowd_begin_sized(crowd, be_a_guest, guests, sizeof guests[0], n);
     check_wait(resource->holders == 1, WAIT_MS);
@@ -90,9 +91,9 @@ static void guests_go(struct crowd *crowd, struct guest *guests, struct resource
     for (size_t i = 0; i < crowd->count; i++)
         check_wait(actor_is_done(crowd->actors[i]), LONG_MS);
     crowd_end(crowd);
-    for (size_t i = 0; i < crowd->count; i++) {
-        check_ok(zkl_semaphore_free(guests[i].semaphore));
-        check_ok(zkl_client_free(guests[i].client));
+    for (size_t i = 0; i < crowd->count; i++) { /* with a server down */
+        world_drop(guests[i].semaphore);
+        world_drop(guests[i].client);
     }
     check_num(resource->overlaps, ==, 0);
 }
@@ -162,13 +163,14 @@ static void check_one_holds_again(struct resource *resource, long acquired)
 /* All serve again, for the next test. */
 static int tear_down(void **state)
 {
+    world_end(state);
     cluster_raw_close(state);
     for (size_t i = 0; i < NODES; i++)
         zks_start_node(server, i);
     return zks_wait_ready(server, ZKS_READY_MS);
 }
 
-#define ENSEMBLE_TEST(name) TEST_IN(name, cluster_raw_open, tear_down)
+#define ENSEMBLE_TEST(name) WORLD_TEST_IN(name, cluster_raw_open, tear_down)
 
 /* Goal: ten clients, one of which has the permit; the ensemble stops, and nobody has it; another
  * ensemble takes its place that knows nothing of the first one, and one of the clients has the

@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 #include "bytes.h"
-#include "expiring.h"
+#include "inside.h"
+#include "nodes.h"
 #include "outage.h"
 #include "proxy.h"
 
@@ -56,16 +57,16 @@ static void make_roots(const char *path)
 
 /* The nth list of this call fails in each way: the call says why, and the client removes the
  * nodes that the call had made below path. Then the call succeeds. */
-static void check_list_fails(struct expiring *expiring, const char *path, int nth, void *lock)
+static void check_list_fails(struct proxy *proxy, const char *path, int nth, void *lock)
 {
     struct wire_stat before, after;
 
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         struct fault fault = {faults[i].answer, nth};
         check_ok(wire_exists(raw, cluster_at(path), &before));
-        proxy_set_hook(expiring_proxy(expiring), list_fails, &fault);
+        proxy_set_hook(proxy, list_fails, &fault);
         check_num(lock_in_time(lock), ==, faults[i].code);
-        proxy_set_hook(expiring_proxy(expiring), NULL, NULL);
+        proxy_set_hook(proxy, NULL, NULL);
         check_wait(cluster_children(path) == 0, WAIT_MS);
         check_ok(wire_exists(raw, cluster_at(path), &after));
         check_num(after.cversion, ==, before.cversion + 2); /* one was there, once */
@@ -78,33 +79,27 @@ static void check_list_fails(struct expiring *expiring, const char *path, int nt
 /* Goal: the node is made and the list after it fails: the call says why, and the client removes
  * the node. This is so with a mutex, with each half of a read-write lock, and with both queues
  * of a semaphore. */
-CLUSTER_TEST(a_list_that_fails_leaves_no_node)
+WORLD_TEST(a_list_that_fails_leaves_no_node)
 {
     const char *path = cluster_path("faults");
-    struct expiring *expiring = expiring_open();
-    struct zkl_client *client = expiring_client(expiring);
-    struct zkl_rwlock *rwlock = NULL;
-    struct zkl_mutex *permit = NULL;
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = world_client_through(&proxy, EXPIRING_MS);
     char root[96];
 
     make_roots(path);
     snprintf(root, sizeof root, "%s/mutex", path);
-    struct zkl_mutex *mutex = cluster_mutex(client, root);
-    check_list_fails(expiring, root, 1, mutex);
+    struct zkl_mutex *mutex = world_mutex(client, root);
+    check_list_fails(proxy, root, 1, mutex);
     snprintf(root, sizeof root, "%s/rw", path);
-    check_ok(zkl_rwlock_new(&rwlock, client, root, NULL));
-    check_list_fails(expiring, root, 1, zkl_rwlock_reader(rwlock));
-    check_list_fails(expiring, root, 1, zkl_rwlock_writer(rwlock));
+    struct zkl_rwlock *rwlock = world_rwlock(client, root, NULL);
+    check_list_fails(proxy, root, 1, zkl_rwlock_reader(rwlock));
+    check_list_fails(proxy, root, 1, zkl_rwlock_writer(rwlock));
     snprintf(root, sizeof root, "%s/s", path);
-    check_ok(zkl_semaphore_mutex_new(&permit, client, root, NULL));
+    struct zkl_mutex *permit = world_semaphore_mutex(client, root);
     snprintf(root, sizeof root, "%s/s/locks", path);
-    check_list_fails(expiring, root, 1, permit);
+    check_list_fails(proxy, root, 1, permit);
     snprintf(root, sizeof root, "%s/s/leases", path);
-    check_list_fails(expiring, root, 2, permit);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_mutex_free(permit));
-    check_ok(zkl_rwlock_free(rwlock));
-    expiring_free(expiring);
+    check_list_fails(proxy, root, 2, permit);
     check_ok(wire_delete_tree(raw, cluster_at(path)));
 }
 
@@ -116,28 +111,26 @@ static int lock_for_some_seconds(void *mutex)
 /* Goal: the server stops while the list is on its way, and the session ends. The call says what
  * became of the call (its time was up), not what became of cleaning up. Once the server is back,
  * nothing is left and the same handle locks. */
-CLUSTER_TEST(what_went_wrong_first_is_what_is_said)
+WORLD_TEST(what_went_wrong_first_is_what_is_said)
 {
     const char *path = cluster_path("first");
-    struct expiring *expiring = expiring_open();
-    struct zkl_mutex *mutex = cluster_mutex(expiring_client(expiring), path);
-    struct actor *actor = actor_new();
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = world_client_through(&proxy, EXPIRING_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct actor *actor = world_actor();
 
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(proxy_hold_reply(expiring_proxy(expiring), PROXY_CHILDREN, 1));
+    check_ok(proxy_hold_reply(proxy, PROXY_CHILDREN, 1));
     actor_begin(actor, lock_for_some_seconds, mutex);
-    check_ok(proxy_wait_held(expiring_proxy(expiring), WAIT_MS));
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
     check_num(cluster_children(path), ==, 1);
     server_down();
     check_num(actor_result(actor), ==, ZKL_ETIMEDOUT);
     server_back();
-    expiring_expire(expiring);
+    inside_expire(client);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(cluster_children(path), ==, 0);
-    actor_end(actor);
-    check_ok(zkl_mutex_free(mutex));
-    expiring_free(expiring);
     check_ok(wire_delete(raw, cluster_at(path), -1));
 }

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Curator's mutex, its multi-lock and its semaphore's mutex have in common (TestInterProcessMutexBase), and
+ * cluster/behaviors has not. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "crowd.h"
+#include "kinds.h"
+#include "outage.h"
+#include "room.h"
+
+static int end_party(void *party)
+{
+    party_end(party);
+    return 0;
+}
+
+static int free_lock(void *lock)
+{
+    return lock_free(lock);
+}
+
+static struct lock *lock_of(const struct kind *kind, struct zkl_client *client, const char *path)
+{
+    struct lock *lock = world_alloc(sizeof *lock);
+
+    *lock = (struct lock){.kind = kind, .path = path, .client = client};
+    lock_open(lock);
+    return world_keep(lock, WORLD_LOCK, free_lock);
+}
+
+static struct party *thread_of(struct lock *lock)
+{
+    struct party *party = world_alloc(sizeof *party);
+
+    *party = party_of(lock, THREAD);
+    return world_keep(party, WORLD_THREAD, end_party);
+}
+
+/* With each of these three. */
+static void with_each(void (*check)(const struct kind *kind, const char *path))
+{
+    static const char *const names[] = {"mutex", "any_thread_mutex", "multi_lock"};
+
+    for (size_t i = 0; i < kind_count; i++) {
+        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+            unsigned long mark = world_mark();
+            if (strcmp(kinds[i].name, names[n]) != 0)
+                continue;
+            check(&kinds[i], cluster_path(names[n]));
+            world_clear_since(mark);
+        }
+    }
+}
+
+static void check_survives(const struct kind *kind, const char *path)
+{
+    struct zkl_client *client = world_client_of(RESTART_SESSION_MS);
+    struct party *first = thread_of(lock_of(kind, client, path));
+    struct party *second = thread_of(lock_of(kind, client, path));
+
+    check_ok(take(first));
+    begin(second);
+    check_wait(kind->has(path, 2), WAIT_MS);
+    check_true(!is_done(second));
+    server_down();
+    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    server_back();
+    int rc = give(first);
+    check_true(rc == 0 || rc == ZKL_EUNCONFIRMED || zkl_error_is_lost(rc));
+    check_ok(result(second));
+    check_num(ask(second)->held, ==, 1);
+    check_ok(give(second));
+    check_wait(kind->has(path, 0), WAIT_MS);
+}
+
+/* Goal: the server is killed while one thread holds and another one waits, and comes back. The
+ * holder can release, whatever its unlock may still know, and the waiter gets the lock. */
+WORLD_TEST(a_waiter_survives_a_killed_server)
+{
+    with_each(check_survives);
+}
+
+/* --- many threads ----------------------------------------------------------------------------- */
+
+#define THREADS 10
+
+struct visits {
+    atomic_int asking; /* threads that are about to lock */
+    struct room room;
+    atomic_int overlaps;
+};
+
+struct visitor {
+    struct visits *visits;
+    struct party party; /* of its thread: the crowd's */
+    uint32_t number;
+};
+
+static int visit(void *arg)
+{
+    struct visitor *visitor = arg;
+    struct visits *visits = visitor->visits;
+
+    visits->asking++;
+    int rc = lock_acquire(&visitor->party);
+    if (rc != 0)
+        return rc;
+    visits->overlaps += room_enter(&visits->room, visitor->number) != 0;
+    net_nap_ms(10);
+    visits->overlaps += room_leave(&visits->room, visitor->number) != 0;
+    return lock_release(&visitor->party);
+}
+
+static struct visitor visitor_of(struct visits *visits, struct lock *lock, uint32_t number)
+{
+    struct visitor visitor = {visits, {.lock = lock, .way = THREAD}, number};
+
+    anew(&visitor.party);
+    visitor.party.wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
+    return visitor;
+}
+
+static void check_container_goes(const struct kind *kind, const char *parent)
+{
+    struct zkl_client *client = world_client();
+    struct visitor visitors[THREADS];
+    struct visits visits = {0};
+    struct crowd crowd;
+    char path[80];
+
+    snprintf(path, sizeof path, "%s/our-lock", parent);
+    for (uint32_t i = 0; i < THREADS; i++)
+        visitors[i] = visitor_of(&visits, lock_of(kind, client, path), i);
+    crowd_begin(&crowd, visit, visitors);
+    crowd_end(&crowd);
+    check_num(visits.overlaps, ==, 0);
+    check_wait(wire_exists(raw, cluster_at(parent), NULL) == WIRE_NONODE, WAIT_MS);
+}
+
+/* Goal: when the last of ten threads, each with a handle of its own, has released, the server
+ * removes what was made for the lock, the parent too. */
+WORLD_TEST(the_container_goes_after_many_threads)
+{
+    with_each(check_container_goes);
+}
+
+static void check_shared(const struct kind *kind, const char *path)
+{
+    struct lock *lock = lock_of(kind, world_client(), path);
+    struct party *first = thread_of(lock);
+    struct visitor visitors[THREADS - 1];
+    struct visits visits = {0};
+    struct crowd crowd;
+
+    check_ok(take(first));
+    check_num(room_enter(&visits.room, THREADS), ==, 0);
+    for (uint32_t i = 0; i < THREADS - 1; i++)
+        visitors[i] = visitor_of(&visits, lock, i);
+    crowd_begin(&crowd, visit, visitors);
+    check_wait(visits.asking == THREADS - 1, WAIT_MS);
+    net_nap_ms(100); /* would do for a wrong grant */
+    check_num(room_leave(&visits.room, THREADS), ==, 0);
+    check_ok(give(first));
+    crowd_end(&crowd);
+    check_num(visits.overlaps, ==, 0);
+}
+
+/* Goal: of ten threads with one handle each gets the lock, and never two at a time. Method: the
+ * first one keeps it until the nine others have asked too. Modes: F41. */
+WORLD_TEST(many_threads_share_one_handle)
+{
+    with_each(check_shared);
+}
+
+/* --- a namespace ------------------------------------------------------------------------------ */
+
+static void check_namespace(const struct kind *kind, const char *path)
+{
+    struct zkl_client_options options = cluster_options();
+    const char *root = cluster_path("namespace");
+    struct party *outer = thread_of(lock_of(kind, world_client(), path));
+    char servers[128], inner_path[128];
+
+    check_ok(wire_create(raw, cluster_at(root), "", WIRE_PERSISTENT, NULL, 0));
+    snprintf(servers, sizeof servers, "%s%s", options.servers, root);
+    snprintf(inner_path, sizeof inner_path, "%s%s", root, path);
+    options.servers = servers;
+    struct party *inner = thread_of(lock_of(kind, world_client_with(&options), path));
+    check_ok(take(inner));
+    check_wait(kind->has(inner_path, 1) && kind->has(path, 0), WAIT_MS);
+    check_ok(take(outer));
+    check_ok(give(inner));
+    check_wait(kind->has(inner_path, 0) && kind->has(path, 1), WAIT_MS);
+    check_ok(give(outer));
+}
+
+/* Goal: a client below a node of its own (a namespace there, a chroot here) locks below that node,
+ * and knows nothing of the same path outside. Modes: F56. */
+WORLD_TEST(a_lock_works_in_a_namespace)
+{
+    with_each(check_namespace);
+}
