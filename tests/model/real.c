@@ -120,7 +120,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
 
 /* --- waiting for it --------------------------------------------------------------------------- */
 
-/* Until the condition, with the client's mutex; false: it did not come about in so many ms. */
+/* Until the condition, with the client's mutex; false: it did not come about in time. */
 #define within(c, condition, ms)                                                                   \
     ({                                                                                             \
         const int64_t until_ = net_now_ms() + (ms);                                                \
