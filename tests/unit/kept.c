@@ -14,11 +14,6 @@ static struct zkl_read_cache cache;
 static atomic_llong fresh;
 static int dropped_count;
 
-static void yes_or_no(const struct command *c, bool is)
-{
-    says(c, is ? "yes" : "no");
-}
-
 /* --- owners ----------------------------------------------------------------- */
 
 static void queues(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
@@ -80,7 +75,7 @@ static void pass(const struct command *c)
     bool passed = zkl_local_queue_pass(&s->core, script_now(), &locals, held(c));
     if (!passed)
         zkl_core_release(&s->core, script_now(), held(c));
-    yes_or_no(c, passed);
+    says_whether(c, passed);
 }
 
 /* Another handle's, whose time is over before. */
@@ -100,10 +95,10 @@ static bool owners_do(const struct command *c)
     DO("pass", pass(c));
     DO("release", zkl_core_release(&s->core, script_now(), held(c)));
     DO("look_to_pass",
-       yes_or_no(c, zkl_local_queue_pass(&s->core, script_now(), &locals, held(c))));
+       says_whether(c, zkl_local_queue_pass(&s->core, script_now(), &locals, held(c))));
     DO("pass_other", /* the contender of that number, and the other handle */
-       yes_or_no(c, zkl_local_queue_pass(&s->core, script_now(), &others,
-                                         script_contender((int)number(c, 1)))));
+       says_whether(c, zkl_local_queue_pass(&s->core, script_now(), &others,
+                                            script_contender((int)number(c, 1)))));
     DO("leave_owners", zkl_local_queue_leave(&locals, &owners[number(c, 1)]));
     DO("has_contender", says(c, "%d", (int)(held(c) - s->contenders) + 1));
     DO("holder", says(c, "%d", (int)(locals.holder - s->contenders) + 1));
@@ -144,22 +139,22 @@ static void enter(const struct command *c)
     bool in = script_now().boot_ns < zkl_read_gate_enter(&cache.gate, &fresh);
     if (!in)
         go_out();
-    yes_or_no(c, in);
+    says_whether(c, in);
 }
 
 static bool readers_do(const struct command *c)
 {
     DO("cache", cache = (struct zkl_read_cache){.age_ns = number(c, 1) * MS, .dropped = emptied});
     DO("keep_none", cache.age_ns = 0);
-    DO("open", yes_or_no(c, zkl_read_cache_open(&s->core, script_now(), &cache,
-                                                script_contender((int)number(c, 1)))));
+    DO("open", says_whether(c, zkl_read_cache_open(&s->core, script_now(), &cache,
+                                                   script_contender((int)number(c, 1)))));
     DO("enter", enter(c));
     DO("go_out", go_out());
-    DO("leave_gate", yes_or_no(c, zkl_read_gate_leave(&cache.gate)));
+    DO("leave_gate", says_whether(c, zkl_read_gate_leave(&cache.gate)));
     DO("left", zkl_read_cache_left(&s->core, script_now(), &cache));
     DO("shut", zkl_read_cache_close(&s->core, script_now(), &cache));
     DO("cached", says(c, "%s", zkl_read_cache_state_name(cache.state)));
-    DO("may_begin", yes_or_no(c, zkl_read_cache_may_begin(&cache, script_now())));
+    DO("may_begin", says_whether(c, zkl_read_cache_may_begin(&cache, script_now())));
     DO("end_cache", zkl_read_cache_fini(&s->core, script_now(), &cache));
     return false;
 }

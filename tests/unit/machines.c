@@ -202,7 +202,7 @@ static void read_every(int64_t step_ms, int64_t until_ms)
 
 static bool proof_does(const struct command *c)
 {
-    static const char *const links[] = {"later", "first"}, *const answers[] = {"no", "yes"};
+    static const char *const links[] = {"later", "first"};
     /* of 1600 ms, a link from then on, the servers' tick */
     DO("proof", proof = (struct zkl_proof){.tick_ns = c->count > 3 ? number(c, 3) * MS : 0};
        zkl_proof_announced(&proof, 1600);
@@ -212,10 +212,9 @@ static bool proof_does(const struct command *c)
     DO("proof_begin", zkl_proof_begin(&proof));
     DO("announced", zkl_proof_announced(&proof, (int)number(c, 1)));
     DO("timeout", says(c, "%d", (int)(proof.timeout_ns / MS)));
-    DO("read",
-       says(c, "%s",
-            answers[asked(at(c, 1), at(c, 2), false)])); /* SENT ANSWERED -> is it a proof? */
-    DO("write", says(c, "%s", answers[asked(at(c, 1), at(c, 1) + MS, true)]));
+    /* SENT ANSWERED -> is it a proof? */
+    DO("read", says_whether(c, asked(at(c, 1), at(c, 2), false)));
+    DO("write", says_whether(c, asked(at(c, 1), at(c, 1) + MS, true)));
     DO("stamp",
        stamp = zkl_proof_stamp(&proof, at(c, 1), c->count > 2 && strcmp(word(c, 2), "write") == 0));
     DO("stamp_proves", say_time(c, stamp.proves_boot));
@@ -223,8 +222,7 @@ static bool proof_does(const struct command *c)
     DO("handed_back", zkl_proof_handed_back(&proof, stamp));
     DO("unsent", stamp.sent_boot = 0);
     DO("stamp_ends",
-       says(c, "%s",
-            answers[zkl_proof_answered(&proof, at(c, 1), stamp, strcmp(word(c, 2), "OK") == 0)]));
+       says_whether(c, zkl_proof_answered(&proof, at(c, 1), stamp, strcmp(word(c, 2), "OK") == 0)));
     DO("end", say_time(c, zkl_proof_window_end(&proof)));
     DO("heartbeat_due", say_time(c, zkl_proof_heartbeat_due(&proof)));
     DO("enough", say_time(c, zkl_proof_enough_at(&proof, at(c, 1))));

@@ -154,6 +154,8 @@ size_t read_text(const char *from, char *out);
 /* What the command found is what the line expects of it. */
 void says(const struct command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+void says_whether(const struct command *c, bool is); /* "yes" or "no" */
+
 /* Which of them it is; a name is written in one word, "no auth" as no_auth. */
 int index_of(const char *const *names, size_t count, const char *text);
 #define INDEX_OF(names, text) index_of(names, sizeof(names) / sizeof *(names), text)

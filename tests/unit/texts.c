@@ -19,11 +19,6 @@ static const char *text(const struct command *c, size_t i)
     return keep(out);
 }
 
-static void yes_or_no(const struct command *c, bool is)
-{
-    says(c, is ? "yes" : "no");
-}
-
 /* --- names ------------------------------------------------------------------ */
 
 static const char *fault_of(const char *kind, const char *of, size_t size)
@@ -165,7 +160,7 @@ static bool names_do(const struct command *c)
     DO("length", say_prefix(c, true));
     DO("parse", say_parsed(c));
     DO("recognise", say_recognised(c));
-    DO("exhausted", yes_or_no(c, zkl_sequence_exhausted((int32_t)number(c, 1))));
+    DO("exhausted", says_whether(c, zkl_sequence_exhausted((int32_t)number(c, 1))));
     DO("permits", says(c, "%d", zkl_permits_parse(text(c, 1), strlen(text(c, 1)))));
     DO("spread", spread(text(c, 1), text(c, 2)));
     DO("copy", say_copy(c));
@@ -219,7 +214,7 @@ static bool servers_do(const struct command *c)
 {
     DO("servers", say_servers(c));
     DO("merge", say_merged(c));
-    DO("alike", yes_or_no(c, zkl_addresses_look_alike(word(c, 1), word(c, 2))));
+    DO("alike", says_whether(c, zkl_addresses_look_alike(word(c, 1), word(c, 2))));
     DO("ensemble", say_ensemble(c));
     return false;
 }
