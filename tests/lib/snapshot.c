@@ -9,7 +9,7 @@
  * 3.9 the last zxid too, if it is not turned off. */
 #include "snapshot.h"
 
-#include "bytes.h"
+#include "jute.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,10 +24,7 @@
 #define CVERSION_AT 36   /* behind czxid, mzxid, ctime, mtime and version */
 
 struct image {
-    unsigned char *data;
-    size_t n;
-    size_t at;
-    bool failed;
+    struct jute_in in;
     char file[PATH_MAX];
 };
 
@@ -73,12 +70,12 @@ static int load(struct image *im)
     if (f == NULL)
         return -1;
     if (fseek(f, 0, SEEK_END) == 0 && (n = ftell(f)) > 0 &&
-        (im->data = malloc((size_t)n)) != NULL) {
+        (im->in.data = malloc((size_t)n)) != NULL) {
         rewind(f);
-        im->n = fread(im->data, 1, (size_t)n, f);
+        im->in.n = fread(im->in.data, 1, (size_t)n, f);
     }
     fclose(f);
-    return im->n > 0 ? 0 : -1;
+    return im->in.n > 0 ? 0 : -1;
 }
 
 static int store(const struct image *im)
@@ -88,54 +85,23 @@ static int store(const struct image *im)
 
     if (f == NULL)
         return -1;
-    n = fwrite(im->data, 1, im->n, f);
-    return fclose(f) == 0 && n == im->n ? 0 : -1;
+    n = fwrite(im->in.data, 1, im->in.n, f);
+    return fclose(f) == 0 && n == im->in.n ? 0 : -1;
 }
 
 /* --- walking through it ----------------------------------------------------------------------- */
 
-static unsigned char *skip(struct image *im, size_t n)
+static void skip_head(struct jute_in *in)
 {
-    if (im->failed || im->n - im->at < n) {
-        im->failed = true;
-        return NULL;
-    }
-    im->at += n;
-    return im->data + im->at - n;
-}
-
-static int32_t read_int(struct image *im)
-{
-    unsigned char *at = skip(im, 4);
-
-    return at != NULL ? bytes_get32(at) : 0;
-}
-
-/* Text or buffer; the length -1 stands for null. */
-static int32_t skip_bytes(struct image *im, const unsigned char **data)
-{
-    int32_t n = read_int(im);
-
-    *data = n > 0 ? skip(im, (size_t)n) : NULL;
-    return n > 0 ? n : 0;
-}
-
-static void skip_head(struct image *im)
-{
-    const unsigned char *unused;
-
-    if (read_int(im) != MAGIC)
-        im->failed = true;
-    skip(im, 4 + 8);
-    for (int32_t n = read_int(im); n > 0 && !im->failed; n--)
-        skip(im, 8 + 4);
-    for (int32_t n = read_int(im); n > 0 && !im->failed; n--) {
-        skip(im, 8);
-        for (int32_t m = read_int(im); m > 0 && !im->failed; m--) {
-            skip(im, 4);
-            skip_bytes(im, &unused);
-            skip_bytes(im, &unused);
-        }
+    if (jute_int(in) != MAGIC)
+        in->failed = true;
+    jute_take(in, "IL");
+    for (int32_t n = jute_int(in); n > 0 && !in->failed; n--)
+        jute_take(in, "LI");
+    for (int32_t n = jute_int(in); n > 0 && !in->failed; n--) {
+        jute_take(in, "L");
+        for (int32_t m = jute_int(in); m > 0 && !in->failed; m--)
+            jute_take(in, "ITT");
     }
 }
 
@@ -145,26 +111,22 @@ struct found {
 };
 
 /* Go through all nodes, up to the seal. Both are NULL if the path is not there. */
-static struct found find(struct image *im, const char *path)
+static struct found find(struct jute_in *in, const char *path)
 {
     struct found found = {NULL, NULL};
-    const unsigned char *unused;
 
-    skip_head(im);
-    while (!im->failed) {
-        const unsigned char *name;
-        unsigned char *stat;
-        int32_t n = skip_bytes(im, &name);
-        if (n == 1 && name != NULL && name[0] == '/')
+    skip_head(in);
+    while (!in->failed) {
+        unsigned char *name, *stat;
+        size_t n = jute_buffer(in, &name);
+        if (n == 1 && name[0] == '/')
             break;
-        skip_bytes(im, &unused);
-        skip(im, 8);
-        stat = skip(im, STAT_SIZE);
-        if (stat != NULL && name != NULL && (size_t)n == strlen(path) &&
-            memcmp(name, path, (size_t)n) == 0)
-            found = (struct found){im->data + (name - im->data), stat};
+        jute_take(in, "TL");
+        stat = jute_bytes(in, STAT_SIZE);
+        if (stat != NULL && name != NULL && n == strlen(path) && memcmp(name, path, n) == 0)
+            found = (struct found){name, stat};
     }
-    return im->failed ? (struct found){NULL, NULL} : found;
+    return in->failed ? (struct found){NULL, NULL} : found;
 }
 
 static uint32_t adler32(const unsigned char *data, size_t n)
@@ -181,7 +143,7 @@ static uint32_t adler32(const unsigned char *data, size_t n)
 
 /* --- what callers want ------------------------------------------------------------------------ */
 
-/* Load the newest snapshot, check it, and find the path in it. im->at is at the seal then. */
+/* Load the newest snapshot, check it, and find the path in it. im->in.at is at the seal then. */
 static int open_image(struct image *im, const char *data_dir, const char *path, struct found *found,
                       char *err, size_t size)
 {
@@ -190,12 +152,12 @@ static int open_image(struct image *im, const char *data_dir, const char *path, 
         return fail(err, size, "no snapshot in it: the server was never started", data_dir);
     if (load(im) != 0)
         return fail(err, size, strerror(errno), im->file);
-    *found = find(im, path);
-    if (im->failed || im->n - im->at < 13)
+    *found = find(&im->in, path);
+    if (im->in.failed || im->in.n - im->in.at < 13)
         return fail(err, size, "not understood", im->file);
-    if (bytes_get64(im->data + im->at) != (int64_t)adler32(im->data, im->at))
+    if (bytes_get64(im->in.data + im->in.at) != (int64_t)adler32(im->in.data, im->in.at))
         return fail(err, size, "its checksum is wrong", im->file);
-    if (im->n - im->at != 13)
+    if (im->in.n - im->in.at != 13)
         return fail(err, size, "more is behind its seal; see no_digest", im->file);
     if (found->stat == NULL)
         return fail(err, size, "not in the newest snapshot: restart the server once more", path);
@@ -204,7 +166,7 @@ static int open_image(struct image *im, const char *data_dir, const char *path, 
 
 static int close_image(struct image *im, char *err, size_t size)
 {
-    bytes_put64(im->data + im->at, (int64_t)adler32(im->data, im->at));
+    bytes_put64(im->in.data + im->in.at, (int64_t)adler32(im->in.data, im->in.at));
     return store(im) == 0 ? 0 : fail(err, size, strerror(errno), im->file);
 }
 
@@ -216,7 +178,7 @@ int snap_get_counter(const char *data_dir, const char *path, int32_t *next, char
 
     if (rc == 0)
         *next = bytes_get32(found.stat + CVERSION_AT);
-    free(im.data);
+    free(im.in.data);
     return rc;
 }
 
@@ -230,7 +192,7 @@ int snap_set_counter(const char *data_dir, const char *path, int32_t next, char 
         bytes_put32(found.stat + CVERSION_AT, next);
         rc = close_image(&im, err, size);
     }
-    free(im.data);
+    free(im.in.data);
     return rc;
 }
 
@@ -246,6 +208,6 @@ int snap_rename(const char *data_dir, const char *path, const char *renamed, cha
         memcpy(found.path, renamed, strlen(renamed));
         rc = close_image(&im, err, size);
     }
-    free(im.data);
+    free(im.in.data);
     return rc;
 }

@@ -13,26 +13,44 @@
 
 struct zks *shared;
 
-static struct wire *open_wire(void)
-{
-    struct wire *w = NULL;
+/* Of the test that runs. */
+static struct wire *w, *other;
 
-    check_ok(wire_open(&w, zks_host(), zks_port(shared, 0), SESSION_MS));
-    return w;
+static int connect_both(void **state)
+{
+    int port = zks_port(shared, 0);
+
+    (void)state;
+    return wire_open(&w, zks_host(), port, SESSION_MS) |
+           wire_open(&other, zks_host(), port, SESSION_MS);
+}
+
+static int close_both(void **state)
+{
+    (void)state;
+    wire_close(w);
+    wire_close(other);
+    return 0;
+}
+
+#define WIRE_TEST(name) TEST_IN(name, connect_both, close_both)
+
+static int make(struct wire *wire, const char *path, int flags)
+{
+    return wire_create(wire, path, "", flags, NULL, 0);
 }
 
 /* --- the raw client --------------------------------------------------------------------------- */
 
-TEST(data_can_be_written_and_read)
+WIRE_TEST(data_can_be_written_and_read)
 {
-    struct wire *w = open_wire();
     struct wire_stat stat;
     char text[100];
 
     check_num(wire_session_ms(w), ==, SESSION_MS);
     check_ok(wire_create(w, "/d", "one", WIRE_PERSISTENT, text, sizeof text));
     check_text(text, "/d");
-    check_num(wire_create(w, "/d", "", WIRE_PERSISTENT, NULL, 0), ==, WIRE_NODEEXISTS);
+    check_num(make(w, "/d", WIRE_PERSISTENT), ==, WIRE_NODEEXISTS);
     check_ok(wire_set(w, "/d", "three", 0));
     check_num(wire_set(w, "/d", "four", 0), ==, WIRE_BADVERSION);
     check_ok(wire_get(w, "/d", text, sizeof text, &stat));
@@ -43,17 +61,15 @@ TEST(data_can_be_written_and_read)
     check_num(wire_last_zxid(w), >=, stat.mzxid);
     check_ok(wire_delete(w, "/d", -1));
     check_num(wire_get(w, "/d", text, sizeof text, NULL), ==, WIRE_NONODE);
-    wire_close(w);
 }
 
-TEST(children_come_sorted_and_with_numbers)
+WIRE_TEST(children_come_sorted_and_with_numbers)
 {
-    struct wire *w = open_wire();
     struct wire_names names;
     struct wire_stat stat;
     char made[100];
 
-    check_ok(wire_create(w, "/c", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(make(w, "/c", WIRE_PERSISTENT));
     check_ok(wire_create(w, "/c/b-", "", WIRE_SEQUENTIAL, made, sizeof made));
     check_text(made, "/c/b-0000000000");
     check_ok(wire_create(w, "/c/a-", "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
@@ -61,7 +77,7 @@ TEST(children_come_sorted_and_with_numbers)
     check_ok(wire_exists(w, made, &stat));
     check_num(stat.ephemeral_owner, ==, wire_session(w));
     for (int i = 2; i < 20; i++)
-        check_ok(wire_create(w, "/c/a-", "", WIRE_SEQUENTIAL, NULL, 0));
+        check_ok(make(w, "/c/a-", WIRE_SEQUENTIAL));
     check_ok(wire_children(w, "/c", &names));
     check_num(names.n, ==, 20);
     for (size_t i = 0; i + 1 < names.n; i++)
@@ -71,63 +87,51 @@ TEST(children_come_sorted_and_with_numbers)
     check_num(wire_delete(w, "/c", -1), ==, WIRE_NOTEMPTY);
     check_ok(wire_delete_tree(w, "/c"));
     check_num(wire_count(w, "/c"), ==, WIRE_NONODE);
-    wire_close(w);
 }
 
-TEST(access_lists_are_kept_and_honoured)
+WIRE_TEST(access_lists_are_kept_and_honoured)
 {
     static const struct wire_acl mine = {WIRE_PERM_ALL, "auth", ""};
-    struct wire *owner = open_wire();
-    struct wire *other = open_wire();
     char text[200];
 
-    check_ok(wire_auth(owner, "digest", "ann:secret"));
-    check_ok(wire_create_acl(owner, "/l", "x", WIRE_PERSISTENT, &mine, 1, NULL, 0));
-    check_ok(wire_get_acl(owner, "/l", text, sizeof text));
+    check_ok(wire_auth(w, "digest", "ann:secret"));
+    check_ok(wire_create_acl(w, "/l", "x", WIRE_PERSISTENT, &mine, 1, NULL, 0));
+    check_ok(wire_get_acl(w, "/l", text, sizeof text));
     check_true(strncmp(text, "31:digest:ann:", 14) == 0);
     check_num(wire_get(other, "/l", text, sizeof text, NULL), ==, WIRE_NOAUTH);
-    check_ok(wire_delete(owner, "/l", -1));
-    wire_close(owner);
-    wire_close(other);
+    check_ok(wire_delete(w, "/l", -1));
 }
 
-TEST(used_container_is_collected)
+WIRE_TEST(used_container_is_collected)
 {
-    struct wire *w = open_wire();
-
-    check_ok(wire_create(w, "/k", "", WIRE_CONTAINER, NULL, 0));
-    check_ok(wire_create(w, "/k/a", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(make(w, "/k", WIRE_CONTAINER));
+    check_ok(make(w, "/k/a", WIRE_PERSISTENT));
     check_ok(wire_delete(w, "/k/a", -1));
     check_wait(wire_exists(w, "/k", NULL) == WIRE_NONODE, WAIT_MS);
-    wire_close(w);
 }
 
-TEST(events_come_once)
+WIRE_TEST(events_come_once)
 {
-    struct wire *w = open_wire();
-    struct wire *other = open_wire();
     char path[100];
 
     check_ok(wire_watch(w, "/e"));
-    check_ok(wire_create(other, "/e", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(make(other, "/e", WIRE_PERSISTENT));
     check_ok(wire_delete(other, "/e", -1));
     check_num(wire_wait_event(w, WAIT_MS, path, sizeof path), ==, WIRE_CREATED);
     check_text(path, "/e");
     check_num(wire_wait_event(w, 50, NULL, 0), ==, WIRE_IO);
-    wire_close(w);
-    wire_close(other);
 }
 
-TEST(abandoned_session_can_be_taken_over)
+WIRE_TEST(abandoned_session_can_be_taken_over)
 {
-    struct wire *first = open_wire();
     struct wire *second = NULL;
-    int64_t session = wire_session(first);
+    int64_t session = wire_session(w);
     char password[WIRE_PASSWORD];
 
-    memcpy(password, wire_password(first), sizeof password);
-    check_ok(wire_create(first, "/t", "", WIRE_EPHEMERAL, NULL, 0));
-    wire_abandon(first);
+    memcpy(password, wire_password(w), sizeof password);
+    check_ok(make(w, "/t", WIRE_EPHEMERAL));
+    wire_abandon(w);
+    w = NULL;
     check_ok(wire_reopen(&second, zks_host(), zks_port(shared, 0), SESSION_MS, session, password));
     check_ok(wire_exists(second, "/t", NULL));
     wire_close(second);
@@ -135,44 +139,38 @@ TEST(abandoned_session_can_be_taken_over)
               ==, WIRE_SESSIONEXPIRED);
 }
 
-TEST(killed_session_is_gone)
+WIRE_TEST(killed_session_is_gone)
 {
-    struct wire *victim = open_wire();
-    struct wire *other = open_wire();
     int port = zks_port(shared, 0);
 
-    check_ok(wire_create(victim, "/v", "", WIRE_EPHEMERAL, NULL, 0));
-    check_ok(wire_kill_session(zks_host(), port, wire_session(victim), wire_password(victim)));
+    check_ok(make(w, "/v", WIRE_EPHEMERAL));
+    check_ok(wire_kill_session(zks_host(), port, wire_session(w), wire_password(w)));
     check_num(wire_exists(other, "/v", NULL), ==, WIRE_NONODE);
-    check_num(wire_ping(victim), ==, WIRE_IO);
-    check_num(wire_kill_session(zks_host(), port, wire_session(victim), wire_password(victim)), ==,
-              1);
-    check_ok(wire_expire_session(zks_host(), port, wire_session(victim), wire_password(victim), 0));
-    wire_abandon(victim);
-    wire_close(other);
+    check_num(wire_ping(w), ==, WIRE_IO);
+    check_num(wire_kill_session(zks_host(), port, wire_session(w), wire_password(w)), ==, 1);
+    check_ok(wire_expire_session(zks_host(), port, wire_session(w), wire_password(w), 0));
+    wire_abandon(w);
+    w = NULL;
 }
 
 /* The server cuts the owner's connection all the same, and leaves the session alone. */
-TEST(wrong_password_kills_nothing)
+WIRE_TEST(wrong_password_kills_nothing)
 {
     static const char wrong[WIRE_PASSWORD] = "wrong";
-    struct wire *victim = open_wire();
     struct wire *again = NULL;
     int port = zks_port(shared, 0);
 
-    check_num(wire_kill_session(zks_host(), port, wire_session(victim), wrong), ==, 1);
-    check_ok(wire_reopen(&again, zks_host(), port, SESSION_MS, wire_session(victim),
-                         wire_password(victim)));
-    wire_abandon(victim);
+    check_num(wire_kill_session(zks_host(), port, wire_session(w), wrong), ==, 1);
+    check_ok(wire_reopen(&again, zks_host(), port, SESSION_MS, wire_session(w), wire_password(w)));
+    wire_abandon(w);
+    w = NULL;
     wire_close(again);
 }
 
 /* --- four-letter words ------------------------------------------------------------------------ */
 
-TEST(session_packets_are_exact)
+WIRE_TEST(session_packets_are_exact)
 {
-    struct wire *w = open_wire();
-    struct wire *other = open_wire();
     int64_t received, sent, received_later, sent_later;
     int port = zks_port(shared, 0);
 
@@ -181,14 +179,12 @@ TEST(session_packets_are_exact)
     check_num(sent, ==, 1);
     check_ok(wire_watch(w, "/n"));
     check_ok(wire_ping(w));
-    check_ok(wire_create(other, "/n", "", WIRE_EPHEMERAL, NULL, 0));
+    check_ok(make(other, "/n", WIRE_EPHEMERAL));
     check_num(wire_wait_event(w, WAIT_MS, NULL, 0), ==, WIRE_CREATED);
     check_ok(flw_session_packets(zks_host(), port, wire_session(w), &received_later, &sent_later));
     check_num(received_later - received, ==, 2); /* exists and ping */
     check_num(sent_later - sent, ==, 3);         /* their answers and the event */
     check_num(flw_session_packets(zks_host(), port, 1, &received, &sent), ==, -1);
-    wire_close(w);
-    wire_close(other);
 }
 
 TEST(server_packets_count_the_words_too)
@@ -220,35 +216,36 @@ TEST(connections_are_counted)
 {
     int port = zks_port(shared, 0);
     int before = flw_connections(zks_host(), port);
-    struct wire *w = open_wire();
-    int64_t session = wire_session(w);
+    struct wire *own = NULL;
 
+    check_ok(wire_open(&own, zks_host(), port, SESSION_MS));
     check_num(flw_connections(zks_host(), port), ==, before + 1);
+    int64_t session = wire_session(own);
     check_num(flw_has_session(zks_host(), port, session), ==, 1);
-    wire_close(w);
+    wire_close(own);
     check_wait(flw_has_session(zks_host(), port, session) == 0, WAIT_MS);
 }
 
-TEST(watches_are_counted)
+WIRE_TEST(watches_are_counted)
 {
-    struct wire *one = open_wire();
-    struct wire *two = open_wire();
     int port = zks_port(shared, 0);
     char paths[1000];
 
     check_num(flw_watch_count(zks_host(), port, NULL), ==, 0);
-    check_ok(wire_watch(one, "/w"));
-    check_ok(wire_watch(one, "/w")); /* once is enough for the server */
-    check_ok(wire_watch(one, "/x"));
-    check_ok(wire_watch(two, "/w"));
+    check_ok(wire_watch(w, "/w"));
+    check_ok(wire_watch(w, "/w")); /* once is enough for the server */
+    check_ok(wire_watch(w, "/x"));
+    check_ok(wire_watch(other, "/w"));
     check_num(flw_watch_count(zks_host(), port, "/w"), ==, 2);
     check_num(flw_watch_count(zks_host(), port, NULL), ==, 3);
-    check_num(flw_session_watches(zks_host(), port, wire_session(one)), ==, 2);
+    check_num(flw_session_watches(zks_host(), port, wire_session(w)), ==, 2);
     check_num(flw_watch_paths(zks_host(), port, paths, sizeof paths), ==, 2);
     check_true(strstr(paths, "/w\n") != NULL && strstr(paths, "/x\n") != NULL);
-    wire_close(one);
+    wire_close(w);
+    w = NULL;
     check_wait(flw_watch_count(zks_host(), port, NULL) == 1, WAIT_MS);
-    wire_close(two);
+    wire_close(other);
+    other = NULL;
     check_wait(flw_watch_count(zks_host(), port, NULL) == 0, WAIT_MS);
 }
 
@@ -265,11 +262,11 @@ static struct zks *start_without_digest(void)
     return zks;
 }
 
-static void create_next(struct wire *w, const char *expected)
+static void create_next(struct wire *own, const char *expected)
 {
     char made[100];
 
-    check_ok(wire_create(w, "/s/n-", "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
+    check_ok(wire_create(own, "/s/n-", "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
     check_text(made, expected);
 }
 
@@ -277,14 +274,14 @@ TEST(counter_can_be_set)
 {
     struct zks *zks = start_without_digest();
     const char *data = zks_data_dir(zks, 0);
-    struct wire *w = NULL;
+    struct wire *own = NULL;
     char err[512] = "";
     int32_t next = 0;
 
-    check_ok(wire_open(&w, zks_host(), zks_port(zks, 0), SESSION_MS));
-    check_ok(wire_create(w, "/s", "some data", WIRE_PERSISTENT, NULL, 0));
-    create_next(w, "/s/n-0000000000");
-    wire_close(w);
+    check_ok(wire_open(&own, zks_host(), zks_port(zks, 0), SESSION_MS));
+    check_ok(wire_create(own, "/s", "some data", WIRE_PERSISTENT, NULL, 0));
+    create_next(own, "/s/n-0000000000");
+    wire_close(own);
     check_num(snap_set_counter(data, "/s", 7, err, sizeof err), ==, -1); /* not in a snapshot yet */
     check_true(strstr(err, "restart") != NULL);
     check_ok(zks_restart_node(zks, 0));
@@ -293,12 +290,12 @@ TEST(counter_can_be_set)
     check_num(next, ==, 1);
     check_ok(snap_set_counter(data, "/s", INT32_MAX - 2, err, sizeof err));
     check_ok(zks_restart_node(zks, 0));
-    check_ok(wire_open(&w, zks_host(), zks_port(zks, 0), SESSION_MS));
-    create_next(w, "/s/n-2147483645");
-    create_next(w, "/s/n-2147483646");
-    create_next(w, "/s/n-2147483647");
-    check_num(wire_create(w, "/s/n-", "", WIRE_SEQUENTIAL, NULL, 0), ==, WIRE_NODEEXISTS);
-    wire_close(w);
+    check_ok(wire_open(&own, zks_host(), zks_port(zks, 0), SESSION_MS));
+    create_next(own, "/s/n-2147483645");
+    create_next(own, "/s/n-2147483646");
+    create_next(own, "/s/n-2147483647");
+    check_num(make(own, "/s/n-", WIRE_SEQUENTIAL), ==, WIRE_NODEEXISTS);
+    wire_close(own);
     zks_stop(zks);
 }
 

@@ -8,75 +8,72 @@
 #include "wire.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
-struct bench {
-    struct proxy *proxy;
-    struct wire *client; /* through the proxy */
-    struct wire *direct;
-};
+/* Of the test that runs. */
+static struct proxy *proxy;
+static struct wire *client; /* through the proxy */
+static struct wire *direct;
 
 static int set_up(void **state)
 {
-    struct bench *b = calloc(1, sizeof *b);
     int port = zks_port(shared, 0);
 
-    if (b == NULL || proxy_start(&b->proxy, zks_host(), port) != 0 ||
-        wire_open(&b->client, zks_host(), proxy_port(b->proxy), SESSION_MS) != 0 ||
-        wire_open(&b->direct, zks_host(), port, SESSION_MS) != 0)
-        return -1;
-    *state = b;
-    return 0;
+    (void)state;
+    return proxy_start(&proxy, zks_host(), port) != 0 ||
+                   wire_open(&client, zks_host(), proxy_port(proxy), SESSION_MS) != 0 ||
+                   wire_open(&direct, zks_host(), port, SESSION_MS) != 0
+               ? -1
+               : 0;
 }
 
 static int tear_down(void **state)
 {
-    struct bench *b = *state;
-
-    wire_delete_tree(b->direct, "/p");
-    wire_delete_tree(b->direct, "/q");
-    wire_abandon(b->client);
-    proxy_stop(b->proxy);
-    wire_close(b->direct);
-    free(b);
+    (void)state;
+    wire_delete_tree(direct, "/p");
+    wire_delete_tree(direct, "/q");
+    wire_abandon(client);
+    proxy_stop(proxy);
+    wire_close(direct);
     return 0;
 }
 
-/* A create in a thread of its own: it may take long, or fail. */
-struct creation {
+static int make(struct wire *wire, const char *path)
+{
+    return wire_create(wire, path, "", WIRE_PERSISTENT, NULL, 0);
+}
+
+/* A create by the client in a thread of its own: it may take long, or fail. */
+static struct creation {
     pthread_t thread;
-    struct wire *wire;
     const char *path;
     int done; /* atomic: for a look before the thread is joined */
     int rc;
-};
+} creation;
 
 static void *create_in_thread(void *arg)
 {
     struct creation *c = arg;
 
-    c->rc = wire_create(c->wire, c->path, "", WIRE_PERSISTENT, NULL, 0);
+    c->rc = make(client, c->path);
     __atomic_store_n(&c->done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
 
-static void begin_create(struct creation *c, struct wire *wire, const char *path)
+static void begin_create(const char *path)
 {
-    c->wire = wire;
-    c->path = path;
-    c->done = 0;
-    check_ok(pthread_create(&c->thread, NULL, create_in_thread, c));
+    creation = (struct creation){.path = path};
+    check_ok(pthread_create(&creation.thread, NULL, create_in_thread, &creation));
 }
 
-static bool is_done(struct creation *c)
+static bool is_done(void)
 {
-    return __atomic_load_n(&c->done, __ATOMIC_ACQUIRE) != 0;
+    return __atomic_load_n(&creation.done, __ATOMIC_ACQUIRE) != 0;
 }
 
-static int end_create(struct creation *c)
+static int end_create(void)
 {
-    pthread_join(c->thread, NULL);
-    return c->rc;
+    pthread_join(creation.thread, NULL);
+    return creation.rc;
 }
 
 #define PROXY_TEST(name) TEST_IN(name, set_up, tear_down)
@@ -85,137 +82,117 @@ static int end_create(struct creation *c)
 
 PROXY_TEST(dropped_reply_with_cut_leaves_a_ghost)
 {
-    struct bench *b = *state;
     int64_t start_ms = net_now_ms();
 
-    check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE, 2, PROXY_THEN_CUT));
-    check_ok(wire_create(b->client, "/p", "", WIRE_PERSISTENT, NULL, 0));
-    check_num(proxy_wait_dropped(b->proxy, 50), ==, -1); /* the first is not the second */
-    check_num(wire_create(b->client, "/q", "", WIRE_PERSISTENT, NULL, 0), ==, WIRE_IO);
+    check_ok(proxy_drop_reply(proxy, PROXY_CREATE, 2, PROXY_THEN_CUT));
+    check_ok(make(client, "/p"));
+    check_num(proxy_wait_dropped(proxy, 50), ==, -1); /* the first is not the second */
+    check_num(make(client, "/q"), ==, WIRE_IO);
     check_num(net_now_ms() - start_ms, <, WIRE_TIMEOUT_MS); /* cut, not waited for */
-    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-    check_ok(wire_exists(b->direct, "/q", NULL)); /* the server has done it */
+    check_ok(proxy_wait_dropped(proxy, WAIT_MS));
+    check_ok(wire_exists(direct, "/q", NULL)); /* the server has done it */
 }
 
 PROXY_TEST(dropped_reply_with_silence_keeps_the_connection_open)
 {
-    struct bench *b = *state;
-    struct creation c;
-
-    check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE, 1, PROXY_THEN_SILENT));
-    begin_create(&c, b->client, "/p");
-    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-    check_ok(wire_exists(b->direct, "/p", NULL));
+    check_ok(proxy_drop_reply(proxy, PROXY_CREATE, 1, PROXY_THEN_SILENT));
+    begin_create("/p");
+    check_ok(proxy_wait_dropped(proxy, WAIT_MS));
+    check_ok(wire_exists(direct, "/p", NULL));
     net_nap_ms(100); /* time for a cut that must not come */
-    check_true(!is_done(&c));
-    check_num(proxy_connections(b->proxy), ==, 1);
-    proxy_cut(b->proxy);
-    check_num(end_create(&c), ==, WIRE_IO);
-    check_wait(proxy_connections(b->proxy) == 0, WAIT_MS);
+    check_true(!is_done());
+    check_num(proxy_connections(proxy), ==, 1);
+    proxy_cut(proxy);
+    check_num(end_create(), ==, WIRE_IO);
+    check_wait(proxy_connections(proxy) == 0, WAIT_MS);
 }
 
 PROXY_TEST(nothing_follows_a_dropped_reply)
 {
-    struct bench *b = *state;
-    struct creation c;
-
-    check_ok(wire_watch(b->client, "/p"));
-    check_ok(proxy_drop_reply(b->proxy, PROXY_EVENT, 1, PROXY_THEN_SILENT));
-    check_ok(wire_create(b->direct, "/p", "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-    check_num(wire_wait_event(b->client, 100, NULL, 0), ==, WIRE_IO);
-    begin_create(&c, b->client, "/q");
-    check_wait(wire_exists(b->direct, "/q", NULL) == 0, WAIT_MS);
+    check_ok(wire_watch(client, "/p"));
+    check_ok(proxy_drop_reply(proxy, PROXY_EVENT, 1, PROXY_THEN_SILENT));
+    check_ok(make(direct, "/p"));
+    check_ok(proxy_wait_dropped(proxy, WAIT_MS));
+    check_num(wire_wait_event(client, 100, NULL, 0), ==, WIRE_IO);
+    begin_create("/q");
+    check_wait(wire_exists(direct, "/q", NULL) == 0, WAIT_MS);
     net_nap_ms(50); /* time for an answer that must not come */
-    check_true(!is_done(&c));
-    proxy_cut(b->proxy);
-    check_num(end_create(&c), ==, WIRE_IO);
+    check_true(!is_done());
+    proxy_cut(proxy);
+    check_num(end_create(), ==, WIRE_IO);
 }
 
 PROXY_TEST(dropped_request_never_reaches_the_server)
 {
-    struct bench *b = *state;
-
-    check_ok(proxy_drop_request(b->proxy, PROXY_CREATE, 1, PROXY_THEN_CUT));
-    check_num(wire_create(b->client, "/p", "", WIRE_PERSISTENT, NULL, 0), ==, WIRE_IO);
-    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-    check_ok(wire_sync(b->direct, "/"));
-    check_num(wire_exists(b->direct, "/p", NULL), ==, WIRE_NONODE);
+    check_ok(proxy_drop_request(proxy, PROXY_CREATE, 1, PROXY_THEN_CUT));
+    check_num(make(client, "/p"), ==, WIRE_IO);
+    check_ok(proxy_wait_dropped(proxy, WAIT_MS));
+    check_ok(wire_sync(direct, "/"));
+    check_num(wire_exists(direct, "/p", NULL), ==, WIRE_NONODE);
 }
 
 PROXY_TEST(disarmed_fault_does_not_strike)
 {
-    struct bench *b = *state;
-
-    check_ok(proxy_drop_reply(b->proxy, PROXY_ANY, 1, PROXY_THEN_CUT));
-    proxy_disarm(b->proxy);
-    check_ok(proxy_wait_dropped(b->proxy, 0));
-    check_ok(wire_create(b->client, "/p", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(proxy_drop_reply(proxy, PROXY_ANY, 1, PROXY_THEN_CUT));
+    proxy_disarm(proxy);
+    check_ok(proxy_wait_dropped(proxy, 0));
+    check_ok(make(client, "/p"));
 }
 
 /* The answer to the connect request is lost: the server has a session that the client never
  * knew. */
 PROXY_TEST(dropped_connect_reply_leaves_a_session)
 {
-    struct bench *b = *state;
     struct wire *w = NULL;
 
-    check_ok(proxy_drop_reply(b->proxy, PROXY_CONNECT, 1, PROXY_THEN_CUT));
-    check_num(wire_open(&w, zks_host(), proxy_port(b->proxy), SESSION_MS), ==, WIRE_IO);
-    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-    check_ok(wire_ping(b->client)); /* only that connection was cut */
+    check_ok(proxy_drop_reply(proxy, PROXY_CONNECT, 1, PROXY_THEN_CUT));
+    check_num(wire_open(&w, zks_host(), proxy_port(proxy), SESSION_MS), ==, WIRE_IO);
+    check_ok(proxy_wait_dropped(proxy, WAIT_MS));
+    check_ok(wire_ping(client)); /* only that connection was cut */
 }
 
 /* --- holding them back ------------------------------------------------------------------------ */
 
 PROXY_TEST(held_reply_comes_after_release)
 {
-    struct bench *b = *state;
-    struct creation c;
-
-    check_ok(proxy_hold_reply(b->proxy, PROXY_CREATE, 1));
-    begin_create(&c, b->client, "/p");
-    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-    check_ok(wire_exists(b->direct, "/p", NULL));
+    check_ok(proxy_hold_reply(proxy, PROXY_CREATE, 1));
+    begin_create("/p");
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_ok(wire_exists(direct, "/p", NULL));
     net_nap_ms(100);
-    check_true(!is_done(&c));
-    proxy_release(b->proxy);
-    check_ok(end_create(&c));
-    check_ok(wire_delete(b->client, "/p", -1)); /* the connection is as good as before */
+    check_true(!is_done());
+    proxy_release(proxy);
+    check_ok(end_create());
+    check_ok(wire_delete(client, "/p", -1)); /* the connection is as good as before */
 }
 
 PROXY_TEST(held_request_is_carried_out_after_release)
 {
-    struct bench *b = *state;
-    struct creation c;
-
-    check_ok(proxy_hold_request(b->proxy, PROXY_CREATE, 1));
-    begin_create(&c, b->client, "/p");
-    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-    check_ok(wire_sync(b->direct, "/"));
-    check_num(wire_exists(b->direct, "/p", NULL), ==, WIRE_NONODE);
-    proxy_release(b->proxy);
-    check_ok(end_create(&c));
-    check_ok(wire_exists(b->direct, "/p", NULL));
+    check_ok(proxy_hold_request(proxy, PROXY_CREATE, 1));
+    begin_create("/p");
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_ok(wire_sync(direct, "/"));
+    check_num(wire_exists(direct, "/p", NULL), ==, WIRE_NONODE);
+    proxy_release(proxy);
+    check_ok(end_create());
+    check_ok(wire_exists(direct, "/p", NULL));
 }
 
 PROXY_TEST(held_event_holds_what_is_behind_it)
 {
-    struct bench *b = *state;
-    struct creation c;
     char path[64];
 
-    check_ok(wire_watch(b->client, "/p"));
-    check_ok(proxy_hold_reply(b->proxy, PROXY_EVENT, 1));
-    check_ok(wire_create(b->direct, "/p", "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-    begin_create(&c, b->client, "/q");
-    check_wait(wire_exists(b->direct, "/q", NULL) == 0, WAIT_MS);
+    check_ok(wire_watch(client, "/p"));
+    check_ok(proxy_hold_reply(proxy, PROXY_EVENT, 1));
+    check_ok(make(direct, "/p"));
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    begin_create("/q");
+    check_wait(wire_exists(direct, "/q", NULL) == 0, WAIT_MS);
     net_nap_ms(50);
-    check_true(!is_done(&c));
-    proxy_release(b->proxy);
-    check_ok(end_create(&c));
-    check_num(wire_wait_event(b->client, WAIT_MS, path, sizeof path), ==, WIRE_CREATED);
+    check_true(!is_done());
+    proxy_release(proxy);
+    check_ok(end_create());
+    check_num(wire_wait_event(client, WAIT_MS, path, sizeof path), ==, WIRE_CREATED);
     check_text(path, "/p");
 }
 
@@ -223,45 +200,36 @@ PROXY_TEST(held_event_holds_what_is_behind_it)
 
 PROXY_TEST(hole_keeps_bytes_until_healed)
 {
-    struct bench *b = *state;
-    struct creation c;
-
-    proxy_hole(b->proxy, PROXY_TO_SERVER);
-    begin_create(&c, b->client, "/p");
-    check_ok(proxy_wait_count(b->proxy, PROXY_CREATE, 1, WAIT_MS));
-    check_ok(wire_sync(b->direct, "/"));
-    check_num(wire_exists(b->direct, "/p", NULL), ==, WIRE_NONODE);
-    proxy_heal(b->proxy);
-    check_ok(end_create(&c));
+    proxy_hole(proxy, PROXY_TO_SERVER);
+    begin_create("/p");
+    check_ok(proxy_wait_count(proxy, PROXY_CREATE, 1, WAIT_MS));
+    check_ok(wire_sync(direct, "/"));
+    check_num(wire_exists(direct, "/p", NULL), ==, WIRE_NONODE);
+    proxy_heal(proxy);
+    check_ok(end_create());
 }
 
 PROXY_TEST(hole_to_the_client_hides_what_was_done)
 {
-    struct bench *b = *state;
-    struct creation c;
-
-    proxy_hole(b->proxy, PROXY_TO_CLIENT);
-    begin_create(&c, b->client, "/p");
-    check_wait(wire_exists(b->direct, "/p", NULL) == 0, WAIT_MS);
+    proxy_hole(proxy, PROXY_TO_CLIENT);
+    begin_create("/p");
+    check_wait(wire_exists(direct, "/p", NULL) == 0, WAIT_MS);
     net_nap_ms(50);
-    check_true(!is_done(&c));
-    proxy_heal(b->proxy);
-    check_ok(end_create(&c));
+    check_true(!is_done());
+    proxy_heal(proxy);
+    check_ok(end_create());
 }
 
 PROXY_TEST(cut_in_a_hole_loses_everything)
 {
-    struct bench *b = *state;
-    struct creation c;
-
-    proxy_hole(b->proxy, PROXY_BOTH);
-    begin_create(&c, b->client, "/p");
-    check_ok(proxy_wait_count(b->proxy, PROXY_CREATE, 1, WAIT_MS));
-    proxy_cut(b->proxy);
-    proxy_heal(b->proxy);
-    check_num(end_create(&c), ==, WIRE_IO);
-    check_ok(wire_sync(b->direct, "/"));
-    check_num(wire_exists(b->direct, "/p", NULL), ==, WIRE_NONODE);
+    proxy_hole(proxy, PROXY_BOTH);
+    begin_create("/p");
+    check_ok(proxy_wait_count(proxy, PROXY_CREATE, 1, WAIT_MS));
+    proxy_cut(proxy);
+    proxy_heal(proxy);
+    check_num(end_create(), ==, WIRE_IO);
+    check_ok(wire_sync(direct, "/"));
+    check_num(wire_exists(direct, "/p", NULL), ==, WIRE_NONODE);
 }
 
 static void *open_in_thread(void *arg)
@@ -274,46 +242,43 @@ static void *open_in_thread(void *arg)
 
 PROXY_TEST(connection_begun_in_a_hole_is_closed_by_heal)
 {
-    struct bench *b = *state;
     int64_t start_ms = net_now_ms();
     void *failed = NULL;
     pthread_t thread;
 
-    proxy_hole(b->proxy, PROXY_TO_SERVER);
-    check_ok(pthread_create(&thread, NULL, open_in_thread, b->proxy));
-    check_wait(proxy_connections(b->proxy) == 2, WAIT_MS);
-    proxy_heal(b->proxy);
+    proxy_hole(proxy, PROXY_TO_SERVER);
+    check_ok(pthread_create(&thread, NULL, open_in_thread, proxy));
+    check_wait(proxy_connections(proxy) == 2, WAIT_MS);
+    proxy_heal(proxy);
     pthread_join(thread, &failed);
     check_true(failed != NULL);
     check_num(net_now_ms() - start_ms, <, WIRE_TIMEOUT_MS);
-    check_ok(wire_ping(b->client)); /* the old connection has lived through it */
+    check_ok(wire_ping(client)); /* the old connection has lived through it */
 }
 
 PROXY_TEST(refused_port_opens_again)
 {
-    struct bench *b = *state;
     struct wire *w = NULL;
 
-    check_ok(proxy_refuse(b->proxy, true));
-    check_num(net_connect(zks_host(), proxy_port(b->proxy), net_now_ms() + WAIT_MS), ==, -1);
-    check_ok(wire_ping(b->client));
-    check_ok(proxy_refuse(b->proxy, false));
-    check_ok(wire_open(&w, zks_host(), proxy_port(b->proxy), SESSION_MS));
+    check_ok(proxy_refuse(proxy, true));
+    check_num(net_connect(zks_host(), proxy_port(proxy), net_now_ms() + WAIT_MS), ==, -1);
+    check_ok(wire_ping(client));
+    check_ok(proxy_refuse(proxy, false));
+    check_ok(wire_open(&w, zks_host(), proxy_port(proxy), SESSION_MS));
     wire_close(w);
 }
 
 PROXY_TEST(delay_holds_each_way)
 {
-    struct bench *b = *state;
     int64_t start_ms;
 
-    proxy_delay_ms(b->proxy, 100);
+    proxy_delay_ms(proxy, 100);
     start_ms = net_now_ms();
-    check_ok(wire_ping(b->client));
+    check_ok(wire_ping(client));
     check_num(net_now_ms() - start_ms, >=, 200);
-    proxy_delay_ms(b->proxy, 0);
+    proxy_delay_ms(proxy, 0);
     lag_begin();
-    check_ok(wire_ping(b->client));
+    check_ok(wire_ping(client));
     check_num(lag_end_ms(), <, 200);
 }
 
@@ -321,42 +286,37 @@ PROXY_TEST(delay_holds_each_way)
 
 PROXY_TEST(server_side_end_reaches_the_client)
 {
-    struct bench *b = *state;
-
-    check_ok(wire_expire_session(zks_host(), zks_port(shared, 0), wire_session(b->client),
-                                 wire_password(b->client), WAIT_MS));
-    check_num(wire_ping(b->client), ==, WIRE_IO);
-    check_wait(proxy_connections(b->proxy) == 0, WAIT_MS);
+    check_ok(wire_expire_session(zks_host(), zks_port(shared, 0), wire_session(client),
+                                 wire_password(client), WAIT_MS));
+    check_num(wire_ping(client), ==, WIRE_IO);
+    check_wait(proxy_connections(proxy) == 0, WAIT_MS);
 }
 
 PROXY_TEST(client_side_end_reaches_the_server)
 {
-    struct bench *b = *state;
     struct wire *w = NULL;
 
-    check_ok(wire_open(&w, zks_host(), proxy_port(b->proxy), SESSION_MS));
-    check_num(proxy_connections(b->proxy), ==, 2);
+    check_ok(wire_open(&w, zks_host(), proxy_port(proxy), SESSION_MS));
+    check_num(proxy_connections(proxy), ==, 2);
     wire_close(w);
-    check_wait(proxy_connections(b->proxy) == 1, WAIT_MS);
+    check_wait(proxy_connections(proxy) == 1, WAIT_MS);
 }
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
 PROXY_TEST(requests_are_counted_by_type)
 {
-    struct bench *b = *state;
-
-    check_num(proxy_counts(b->proxy, PROXY_CONNECT), ==, 1);
-    check_num(proxy_counts(b->proxy, PROXY_ANY), ==, 0);
-    check_ok(wire_watch(b->client, "/p"));
-    check_ok(wire_create(b->client, "/p", "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(wire_ping(b->client));
-    check_num(proxy_counts(b->proxy, PROXY_CREATE), ==, 1);
-    check_num(proxy_counts(b->proxy, PROXY_PING), ==, 1);
-    check_num(proxy_counts(b->proxy, PROXY_ANY), ==, 3);
-    check_num(proxy_counts(b->proxy, PROXY_EVENT), ==, 1);
-    proxy_reset_counts(b->proxy);
-    check_num(proxy_counts(b->proxy, PROXY_ANY), ==, 0);
+    check_num(proxy_counts(proxy, PROXY_CONNECT), ==, 1);
+    check_num(proxy_counts(proxy, PROXY_ANY), ==, 0);
+    check_ok(wire_watch(client, "/p"));
+    check_ok(make(client, "/p"));
+    check_ok(wire_ping(client));
+    check_num(proxy_counts(proxy, PROXY_CREATE), ==, 1);
+    check_num(proxy_counts(proxy, PROXY_PING), ==, 1);
+    check_num(proxy_counts(proxy, PROXY_ANY), ==, 3);
+    check_num(proxy_counts(proxy, PROXY_EVENT), ==, 1);
+    proxy_reset_counts(proxy);
+    check_num(proxy_counts(proxy, PROXY_ANY), ==, 0);
 }
 
 /* Make the answer to every create say "no permission". */
@@ -382,14 +342,13 @@ static size_t shorten_exists(enum proxy_dir dir, int op, unsigned char *frame, s
 
 PROXY_TEST(hook_rewrites_an_answer)
 {
-    struct bench *b = *state;
     int calls = 0;
 
-    proxy_set_hook(b->proxy, deny_create, &calls);
-    check_num(wire_create(b->client, "/p", "", WIRE_PERSISTENT, NULL, 0), ==, WIRE_NOAUTH);
+    proxy_set_hook(proxy, deny_create, &calls);
+    check_num(make(client, "/p"), ==, WIRE_NOAUTH);
     check_num(calls, ==, 1);
-    proxy_set_hook(b->proxy, shorten_exists, NULL);
-    check_num(wire_exists(b->client, "/p", NULL), ==, WIRE_IO);
-    proxy_set_hook(b->proxy, NULL, NULL);
-    check_ok(wire_exists(b->client, "/p", NULL));
+    proxy_set_hook(proxy, shorten_exists, NULL);
+    check_num(wire_exists(client, "/p", NULL), ==, WIRE_IO);
+    proxy_set_hook(proxy, NULL, NULL);
+    check_ok(wire_exists(client, "/p", NULL));
 }

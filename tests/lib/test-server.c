@@ -2,6 +2,7 @@
 /* The launcher: that servers serve, and that nothing of them is left, however their user ends. */
 #include "test-lib.h"
 
+#include "process.h"
 #include "tool/fourlw.h"
 #include "wire.h"
 
@@ -21,36 +22,11 @@
 
 /* --- helpers ---------------------------------------------------------------------------------- */
 
-/* Neither running nor stopped: no such process, or a zombie that waits for its parent. */
-static bool process_gone(pid_t pid)
-{
-    char path[64];
-    char state = 'Z';
-    FILE *f;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    f = fopen(path, "re");
-    if (f == NULL)
-        return true;
-    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-        state = 'Z';
-    fclose(f);
-    return state == 'Z';
-}
-
 static pid_t parent_of(pid_t pid)
 {
-    char path[64];
-    int parent = 0;
-    FILE *f;
+    int parent;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    f = fopen(path, "re");
-    if (f == NULL)
-        return 0;
-    if (fscanf(f, "%*d (%*[^)]) %*c %d", &parent) != 1)
-        parent = 0;
-    fclose(f);
+    process_state(pid, &parent);
     return parent;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire.h"
 
-#include "bytes.h"
+#include "jute.h"
 #include "tool/net.h"
 
 #include <stdio.h>
@@ -50,155 +50,10 @@ struct wire {
     size_t event_count;
 };
 
-/* --- packing and unpacking -------------------------------------------------------------------- */
-
-/* A frame on its way out. The first four bytes are its length, filled in at the end. */
-struct out {
-    unsigned char *data;
-    size_t n;
-    size_t room;
-    bool failed;
-};
-
-/* A frame that came in. Reading past its end sets failed and gives zeroes. */
-struct in {
-    unsigned char *data;
-    size_t n;
-    size_t at;
-    bool failed;
-};
-
-static unsigned char *grow(struct out *o, size_t n)
-{
-    if (o->n + n > o->room) {
-        size_t room = (o->n + n) * 2;
-        unsigned char *data = realloc(o->data, room);
-        if (data == NULL) {
-            o->failed = true;
-            return NULL;
-        }
-        o->data = data;
-        o->room = room;
-    }
-    o->n += n;
-    return o->data + o->n - n;
-}
-
-static void put_int(struct out *o, int32_t v)
-{
-    unsigned char *at = grow(o, 4);
-
-    if (at != NULL)
-        bytes_put32(at, v);
-}
-
-static void put_long(struct out *o, int64_t v)
-{
-    unsigned char *at = grow(o, 8);
-
-    if (at != NULL)
-        bytes_put64(at, v);
-}
-
-static void put_bool(struct out *o, bool v)
-{
-    unsigned char *at = grow(o, 1);
-
-    if (at != NULL)
-        *at = v;
-}
-
-static void put_bytes(struct out *o, const void *data, size_t n)
-{
-    unsigned char *at;
-
-    put_int(o, (int32_t)n);
-    at = grow(o, n);
-    if (at != NULL && n > 0)
-        memcpy(at, data, n);
-}
-
-static void put_text(struct out *o, const char *text)
-{
-    put_bytes(o, text, strlen(text));
-}
-
-static struct out frame_begin(void)
-{
-    struct out o = {NULL, 0, 0, false};
-
-    put_int(&o, 0);
-    return o;
-}
-
-static const unsigned char *take(struct in *in, size_t n)
-{
-    if (in->failed || in->n - in->at < n) {
-        in->failed = true;
-        return NULL;
-    }
-    in->at += n;
-    return in->data + in->at - n;
-}
-
-static int32_t take_int(struct in *in)
-{
-    const unsigned char *at = take(in, 4);
-
-    return at != NULL ? bytes_get32(at) : 0;
-}
-
-static int64_t take_long(struct in *in)
-{
-    const unsigned char *at = take(in, 8);
-
-    return at != NULL ? bytes_get64(at) : 0;
-}
-
-/* A buffer or a text: the length is -1 for null, which reads as empty. */
-static size_t take_bytes(struct in *in, const unsigned char **data)
-{
-    int32_t n = take_int(in);
-
-    *data = n > 0 ? take(in, (size_t)n) : NULL;
-    return *data != NULL ? (size_t)n : 0;
-}
-
-static void take_text(struct in *in, char *text, size_t size)
-{
-    const unsigned char *data;
-    size_t n = take_bytes(in, &data);
-
-    if (text == NULL || size == 0)
-        return;
-    if (n > size - 1)
-        n = size - 1;
-    if (n > 0)
-        memcpy(text, data, n);
-    text[n] = '\0';
-}
-
-static void take_stat(struct in *in, struct wire_stat *stat)
-{
-    struct wire_stat unwanted;
-    struct wire_stat *s = stat != NULL ? stat : &unwanted;
-
-    s->czxid = take_long(in);
-    s->mzxid = take_long(in);
-    s->ctime_ms = take_long(in);
-    s->mtime_ms = take_long(in);
-    s->version = take_int(in);
-    s->cversion = take_int(in);
-    s->aversion = take_int(in);
-    s->ephemeral_owner = take_long(in);
-    s->data_length = take_int(in);
-    s->children = take_int(in);
-    s->pzxid = take_long(in);
-}
-
 /* --- frames ----------------------------------------------------------------------------------- */
 
-static int send_frame(int fd, struct out *o, int64_t deadline_ms)
+/* The first four bytes are the length, filled in here. Frees. */
+static int send_frame(int fd, struct jute_out *o, int64_t deadline_ms)
 {
     int rc = WIRE_IO;
 
@@ -210,7 +65,7 @@ static int send_frame(int fd, struct out *o, int64_t deadline_ms)
     return rc;
 }
 
-static int receive_frame(int fd, struct in *in, int64_t deadline_ms)
+static int receive_frame(int fd, struct jute_in *in, int64_t deadline_ms)
 {
     unsigned char head[4];
     int32_t n;
@@ -229,40 +84,26 @@ static int receive_frame(int fd, struct in *in, int64_t deadline_ms)
     return WIRE_IO;
 }
 
-static struct out request_begin(int32_t xid, enum opcode op)
-{
-    struct out o = frame_begin();
-
-    put_int(&o, xid);
-    put_int(&o, op);
-    return o;
-}
-
-static void keep_event(struct wire *w, struct in *in)
+static void keep_event(struct wire *w, struct jute_in *in)
 {
     struct event *e = &w->events[w->event_count];
 
     if (w->event_count == EVENTS_MAX)
         return;
-    e->type = take_int(in);
-    take_int(in); /* the session's state */
-    take_text(in, e->path, sizeof e->path);
+    jute_take(in, "iIt", &e->type, e->path, sizeof e->path); /* between them the session's state */
     w->event_count++;
 }
 
 /* Receive the answer to xid, or the next event. Events that come before are kept, answers without a
  * request are skipped. Returns the error of its header. */
-static int receive_answer(struct wire *w, int32_t xid, struct in *in, int64_t deadline_ms)
+static int receive_answer(struct wire *w, int32_t xid, struct jute_in *in, int64_t deadline_ms)
 {
     for (;;) {
-        int32_t got;
+        int32_t got, err;
         int64_t zxid;
-        int32_t err;
         if (receive_frame(w->fd, in, deadline_ms) != 0)
             return WIRE_IO;
-        got = take_int(in);
-        zxid = take_long(in);
-        err = take_int(in);
+        jute_take(in, "ili", &got, &zxid, &err);
         if (zxid > w->zxid)
             w->zxid = zxid;
         if (got == XID_EVENT)
@@ -274,68 +115,78 @@ static int receive_answer(struct wire *w, int32_t xid, struct in *in, int64_t de
     }
 }
 
-/* Send a request that was begun with this xid, and wait for its answer. The caller must free
- * in->data. */
-static int call(struct wire *w, int32_t xid, struct out *o, struct in *in)
+/* Send a request with these fields, as the next one or, below 0, with this xid, and wait for its answer. The caller must
+ * call done. */
+static int call_as(struct wire *w, int32_t xid, struct jute_in *in, enum opcode op,
+                   const char *fields, va_list args)
 {
     int64_t deadline_ms = net_now_ms() + WIRE_TIMEOUT_MS;
+    struct jute_out o = {0};
 
     memset(in, 0, sizeof *in);
-    if (send_frame(w->fd, o, deadline_ms) != 0)
+    if (xid >= 0)
+        xid = ++w->xid;
+    jute_put(&o, "iii", 0, xid, op);
+    jute_vput(&o, fields, args);
+    if (send_frame(w->fd, &o, deadline_ms) != 0)
         return WIRE_IO;
     return receive_answer(w, xid, in, deadline_ms);
 }
 
-/* The same for requests whose answer is the error alone. */
-static int call_simply(struct wire *w, int32_t xid, struct out *o)
+static int call(struct wire *w, struct jute_in *in, enum opcode op, const char *fields, ...)
 {
-    struct in in;
-    int rc = call(w, xid, o, &in);
+    va_list args;
 
-    free(in.data);
+    va_start(args, fields);
+    int rc = call_as(w, 0, in, op, fields, args);
+    va_end(args);
     return rc;
 }
 
-static int done(struct in *in, int rc)
+static int done(struct jute_in *in, int rc)
 {
     free(in->data);
     return rc == 0 && in->failed ? WIRE_IO : rc;
 }
 
+/* The same for requests whose answer is the error alone. */
+static int call_simply(struct wire *w, int32_t xid, enum opcode op, const char *fields, ...)
+{
+    struct jute_in in;
+    va_list args;
+
+    va_start(args, fields);
+    int rc = call_as(w, xid, &in, op, fields, args);
+    va_end(args);
+    free(in.data);
+    return rc;
+}
+
 /* --- sessions --------------------------------------------------------------------------------- */
 
-static struct out connect_request(int session_ms, int64_t session, const char *password)
+/* No protocol version; a last zxid of 0 is never ahead of the server; read-only servers will not do. */
+static struct jute_out connect_request(int session_ms, int64_t session, const char *password)
 {
-    struct out o = frame_begin();
+    struct jute_out o = {0};
 
-    put_int(&o, 0);  /* protocol version */
-    put_long(&o, 0); /* last zxid seen: 0 is never ahead of the server */
-    put_int(&o, session_ms);
-    put_long(&o, session);
-    put_bytes(&o, password, WIRE_PASSWORD);
-    put_bool(&o, false); /* read-only servers will not do */
+    jute_put(&o, "iililpb", 0, 0, INT64_C(0), session_ms, session, password, false);
     return o;
 }
 
 static int read_connect_answer(struct wire *w, int64_t deadline_ms)
 {
-    const unsigned char *password;
-    struct in in;
+    struct jute_in in;
 
     if (receive_frame(w->fd, &in, deadline_ms) != 0)
         return WIRE_IO;
-    take_int(&in);
-    w->session_ms = take_int(&in);
-    w->session = take_long(&in);
-    if (take_bytes(&in, &password) == WIRE_PASSWORD)
-        memcpy(w->password, password, WIRE_PASSWORD);
+    jute_take(&in, "Iilp", &w->session_ms, &w->session, w->password);
     free(in.data);
     if (in.failed)
         return WIRE_IO;
     return w->session_ms > 0 ? 0 : WIRE_SESSIONEXPIRED;
 }
 
-static int start_session(struct wire *w, const char *host, int port, struct out *o)
+static int start_session(struct wire *w, const char *host, int port, struct jute_out *o)
 {
     int64_t deadline_ms = net_now_ms() + WIRE_TIMEOUT_MS;
 
@@ -352,7 +203,7 @@ static int start_session(struct wire *w, const char *host, int port, struct out 
 int wire_reopen(struct wire **wire, const char *host, int port, int session_ms, int64_t session,
                 const char password[WIRE_PASSWORD])
 {
-    struct out o;
+    struct jute_out o;
     struct wire *w = calloc(1, sizeof *w);
     int rc;
 
@@ -386,12 +237,9 @@ void wire_abandon(struct wire *wire)
 
 void wire_close(struct wire *wire)
 {
-    struct out o;
-
     if (wire == NULL)
         return;
-    o = request_begin(++wire->xid, OP_CLOSE);
-    call_simply(wire, wire->xid, &o);
+    call_simply(wire, 0, OP_CLOSE, "");
     wire_abandon(wire);
 }
 
@@ -417,42 +265,17 @@ int64_t wire_last_zxid(const struct wire *wire)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static struct out path_request(struct wire *w, enum opcode op, const char *path)
-{
-    struct out o = request_begin(++w->xid, op);
-
-    put_text(&o, path);
-    return o;
-}
-
-static void put_acl(struct out *o, const struct wire_acl *acl, size_t n)
-{
-    put_int(o, (int32_t)n);
-    for (size_t i = 0; i < n; i++) {
-        put_int(o, acl[i].perms);
-        put_text(o, acl[i].scheme);
-        put_text(o, acl[i].id);
-    }
-}
-
 int wire_create_acl(struct wire *wire, const char *path, const char *data, int flags,
                     const struct wire_acl *acl, size_t acl_count, char *made, size_t size)
 {
     static const struct wire_acl open_acl = {WIRE_PERM_ALL, "world", "anyone"};
     enum opcode op = flags == WIRE_CONTAINER ? OP_CREATE_CONTAINER : OP_CREATE;
-    struct out o = path_request(wire, op, path);
-    struct in in;
-    int rc;
+    struct jute_in in;
+    int rc = call(wire, &in, op, "ttai", path, data != NULL ? data : "",
+                  acl != NULL ? acl : &open_acl, acl != NULL ? acl_count : (size_t)1, flags);
 
-    put_text(&o, data != NULL ? data : "");
-    if (acl != NULL)
-        put_acl(&o, acl, acl_count);
-    else
-        put_acl(&o, &open_acl, 1);
-    put_int(&o, flags);
-    rc = call(wire, wire->xid, &o, &in);
     if (rc == 0)
-        take_text(&in, made, size);
+        jute_take(&in, "t", made, size);
     return done(&in, rc);
 }
 
@@ -464,20 +287,23 @@ int wire_create(struct wire *wire, const char *path, const char *data, int flags
 
 int wire_delete(struct wire *wire, const char *path, int32_t version)
 {
-    struct out o = path_request(wire, OP_DELETE, path);
+    return call_simply(wire, 0, OP_DELETE, "ti", path, version);
+}
 
-    put_int(&o, version);
-    return call_simply(wire, wire->xid, &o);
+static void take_stat(struct jute_in *in, struct wire_stat *stat)
+{
+    struct wire_stat unwanted, *s = stat != NULL ? stat : &unwanted;
+
+    jute_take(in, "lllliiiliil", &s->czxid, &s->mzxid, &s->ctime_ms, &s->mtime_ms, &s->version,
+              &s->cversion, &s->aversion, &s->ephemeral_owner, &s->data_length, &s->children,
+              &s->pzxid);
 }
 
 static int exists(struct wire *wire, const char *path, bool watch, struct wire_stat *stat)
 {
-    struct out o = path_request(wire, OP_EXISTS, path);
-    struct in in;
-    int rc;
+    struct jute_in in;
+    int rc = call(wire, &in, OP_EXISTS, "tb", path, watch);
 
-    put_bool(&o, watch);
-    rc = call(wire, wire->xid, &o, &in);
     if (rc == 0)
         take_stat(&in, stat);
     return done(&in, rc);
@@ -497,7 +323,7 @@ int wire_watch(struct wire *wire, const char *path)
 
 int wire_wait_event(struct wire *wire, int timeout_ms, char *path, size_t size)
 {
-    struct in in = {NULL, 0, 0, false};
+    struct jute_in in = {0};
     struct event first;
 
     if (wire->event_count == 0) {
@@ -515,14 +341,11 @@ int wire_wait_event(struct wire *wire, int timeout_ms, char *path, size_t size)
 
 int wire_get(struct wire *wire, const char *path, char *data, size_t size, struct wire_stat *stat)
 {
-    struct out o = path_request(wire, OP_GET, path);
-    struct in in;
-    int rc;
+    struct jute_in in;
+    int rc = call(wire, &in, OP_GET, "tb", path, false);
 
-    put_bool(&o, false);
-    rc = call(wire, wire->xid, &o, &in);
     if (rc == 0) {
-        take_text(&in, data, size);
+        jute_take(&in, "t", data, size);
         take_stat(&in, stat);
     }
     return done(&in, rc);
@@ -530,26 +353,20 @@ int wire_get(struct wire *wire, const char *path, char *data, size_t size, struc
 
 int wire_set(struct wire *wire, const char *path, const char *data, int32_t version)
 {
-    struct out o = path_request(wire, OP_SET, path);
-
-    put_text(&o, data);
-    put_int(&o, version);
-    return call_simply(wire, wire->xid, &o);
+    return call_simply(wire, 0, OP_SET, "tti", path, data, version);
 }
 
-static void take_acl(struct in *in, char *text, size_t size)
+static void take_acl(struct jute_in *in, char *text, size_t size)
 {
-    int32_t n = take_int(in);
+    int32_t n = jute_int(in);
     size_t used = 0;
 
     if (size > 0)
         text[0] = '\0';
     for (int32_t i = 0; i < n && !in->failed; i++) {
-        char scheme[64];
-        char id[256];
-        int32_t perms = take_int(in);
-        take_text(in, scheme, sizeof scheme);
-        take_text(in, id, sizeof id);
+        char scheme[64], id[256];
+        int32_t perms;
+        jute_take(in, "itt", &perms, scheme, sizeof scheme, id, sizeof id);
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%d:%s:%s", i > 0 ? "," : "",
                                      perms, scheme, id);
@@ -558,9 +375,8 @@ static void take_acl(struct in *in, char *text, size_t size)
 
 int wire_get_acl(struct wire *wire, const char *path, char *text, size_t size)
 {
-    struct out o = path_request(wire, OP_GET_ACL, path);
-    struct in in;
-    int rc = call(wire, wire->xid, &o, &in);
+    struct jute_in in;
+    int rc = call(wire, &in, OP_GET_ACL, "t", path);
 
     if (rc == 0)
         take_acl(&in, text, size);
@@ -569,11 +385,7 @@ int wire_get_acl(struct wire *wire, const char *path, char *text, size_t size)
 
 int wire_set_acl(struct wire *wire, const char *path, const struct wire_acl *acl, size_t acl_count)
 {
-    struct out o = path_request(wire, OP_SET_ACL, path);
-
-    put_acl(&o, acl, acl_count);
-    put_int(&o, -1);
-    return call_simply(wire, wire->xid, &o);
+    return call_simply(wire, 0, OP_SET_ACL, "tai", path, acl, acl_count, -1);
 }
 
 static int by_text(const void *a, const void *b)
@@ -581,16 +393,16 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void take_names(struct in *in, struct wire_names *names)
+static void take_names(struct jute_in *in, struct wire_names *names)
 {
-    int32_t n = take_int(in);
+    int32_t n = jute_int(in);
 
     if (n < 0 || (size_t)n > in->n)
         in->failed = true;
     names->name = in->failed ? NULL : calloc((size_t)n + 1, sizeof(char *));
     for (int32_t i = 0; names->name != NULL && i < n && !in->failed; i++) {
-        const unsigned char *data;
-        size_t length = take_bytes(in, &data);
+        unsigned char *data;
+        size_t length = jute_buffer(in, &data);
         names->name[names->n] = data != NULL ? strndup((const char *)data, length) : NULL;
         if (names->name[names->n] != NULL)
             names->n++;
@@ -601,13 +413,10 @@ static void take_names(struct in *in, struct wire_names *names)
 
 int wire_children(struct wire *wire, const char *path, struct wire_names *names)
 {
-    struct out o = path_request(wire, OP_CHILDREN, path);
-    struct in in;
-    int rc;
+    struct jute_in in;
+    int rc = call(wire, &in, OP_CHILDREN, "tb", path, false);
 
     memset(names, 0, sizeof *names);
-    put_bool(&o, false);
-    rc = call(wire, wire->xid, &o, &in);
     if (rc == 0)
         take_names(&in, names);
     rc = done(&in, rc);
@@ -694,54 +503,36 @@ int wire_delete_tree(struct wire *wire, const char *path)
 
 int wire_sync(struct wire *wire, const char *path)
 {
-    struct out o = path_request(wire, OP_SYNC, path);
-
-    return call_simply(wire, wire->xid, &o);
+    return call_simply(wire, 0, OP_SYNC, "t", path);
 }
 
 int wire_ping(struct wire *wire)
 {
-    struct out o = request_begin(XID_PING, OP_PING);
-
-    return call_simply(wire, XID_PING, &o);
+    return call_simply(wire, XID_PING, OP_PING, "");
 }
 
 int wire_auth(struct wire *wire, const char *scheme, const char *credential)
 {
-    struct out o = request_begin(XID_AUTH, OP_AUTH);
-
-    put_int(&o, 0); /* type: not used */
-    put_text(&o, scheme);
-    put_text(&o, credential);
-    return call_simply(wire, XID_AUTH, &o);
+    return call_simply(wire, XID_AUTH, OP_AUTH, "itt", 0, scheme, credential); /* no type */
 }
 
 /* --- other clients' sessions ------------------------------------------------------------------ */
 
 /* Both frames in one buffer, with one length each. */
-static struct out kill_request(int64_t session, const char *password)
+static struct jute_out kill_request(int64_t session, const char *password)
 {
-    struct out first = connect_request(KILL_SESSION_MS, session, password);
-    struct out second = request_begin(1, OP_CLOSE);
-    unsigned char *at;
+    struct jute_out o = connect_request(KILL_SESSION_MS, session, password);
 
-    if (first.failed || second.failed) {
-        first.failed = true;
-    } else {
-        bytes_put32(first.data, (int32_t)(first.n - 4));
-        bytes_put32(second.data, (int32_t)(second.n - 4));
-        at = grow(&first, second.n);
-        if (at != NULL)
-            memcpy(at, second.data, second.n);
-    }
-    free(second.data);
-    return first;
+    if (!o.failed)
+        bytes_put32(o.data, (int32_t)(o.n - 4));
+    jute_put(&o, "iii", 8, 1, OP_CLOSE);
+    return o;
 }
 
-static int kill_over(struct wire *w, const struct out *o)
+static int kill_over(struct wire *w, const struct jute_out *o)
 {
     int64_t deadline_ms = net_now_ms() + KILL_TRY_MS;
-    struct in in = {NULL, 0, 0, false};
+    struct jute_in in = {0};
     int rc;
 
     if (o->failed || net_send(w->fd, o->data, o->n, deadline_ms) != 0)
@@ -758,7 +549,7 @@ static int kill_over(struct wire *w, const struct out *o)
 int wire_kill_session(const char *host, int port, int64_t session,
                       const char password[WIRE_PASSWORD])
 {
-    struct out o = kill_request(session, password);
+    struct jute_out o = kill_request(session, password);
     struct wire w;
     int rc = WIRE_IO;
 

@@ -64,26 +64,29 @@ def look_with_explore(tree, bug):
     bug.found["explore"] = tree.fails_explore() or "-"
 
 
+def with_bug(look):
+    """Look at the tree while it has the bug."""
+    def attempt(tree, bug, *options):
+        try:
+            tree.apply(bug.patch, bug.files)
+            look(tree, bug, *options)
+        except Broken as why:
+            bug.fault = "does not apply or build: " + str(why)[-400:]
+        finally:
+            tree.restore()
+    return attempt
+
+
+@with_bug
 def try_explore(tree, bug):
     """What the small exhaustive configurations see of a bug of the core, alone."""
-    try:
-        tree.apply(bug.patch, bug.files)
-        look_with_explore(tree, bug)
-    except Broken as why:
-        bug.fault = "does not apply or build: " + str(why)[-400:]
-    finally:
-        tree.restore()
+    look_with_explore(tree, bug)
 
 
+@with_bug
 def try_quick(tree, bug):
     """What `sh tests/run.sh` sees of it."""
-    try:
-        tree.apply(bug.patch, bug.files)
-        bug.found["quick"] = tree.fails_quick() or "-"
-    except Broken as why:
-        bug.fault = "does not apply or build: " + str(why)[-400:]
-    finally:
-        tree.restore()
+    bug.found["quick"] = tree.fails_quick() or "-"
 
 
 def report_quick(bugs):
@@ -117,40 +120,28 @@ def judge(bug):
         bug.fault = "the simulation was to catch it"
 
 
+@with_bug
 def try_one(tree, bug, schedules):
-    try:
-        tree.apply(bug.patch, bug.files)
-        bug.found["unit"] = tree.fails_unit() or "passes"
-        tree.build("tests/sim/sim", "examples/contention-worker", "tests/lib/zk-private")
-        bug.found["demo"] = tree.fails_demo() or "passes"
-        look_with_sim(tree, bug, schedules)
-        if bug.by_explore:
-            look_with_explore(tree, bug)
-        if not bug.caught_by():
-            look_with_servers(tree, bug)
-        judge(bug)
-    except Broken as why:
-        bug.fault = "does not apply or build: " + str(why)[-400:]
-    finally:
-        tree.restore()
+    bug.found["unit"] = tree.fails_unit() or "passes"
+    tree.build("tests/sim/sim", "examples/contention-worker", "tests/lib/zk-private")
+    bug.found["demo"] = tree.fails_demo() or "passes"
+    look_with_sim(tree, bug, schedules)
+    if bug.by_explore:
+        look_with_explore(tree, bug)
+    if not bug.caught_by():
+        look_with_servers(tree, bug)
+    judge(bug)
 
 
+@with_bug
 def try_short(tree, bug, schedules):
     """Does it still apply, and (but for 0 schedules) build? A bug of the core is shown to the simulation for a
     moment."""
-    try:
-        tree.apply(bug.patch, bug.files)
-        if schedules == 0:
-            return
-        if bug.of_core:
-            tree.build("tests/sim/sim")
-            look_with_sim(tree, bug, schedules)
-        else:
-            tree.build("src/libzklock.a")
-    except Broken as why:
-        bug.fault = "does not apply or build: " + str(why)[-400:]
-    finally:
-        tree.restore()
+    if schedules > 0 and bug.of_core:
+        tree.build("tests/sim/sim")
+        look_with_sim(tree, bug, schedules)
+    elif schedules > 0:
+        tree.build("src/libzklock.a")
 
 
 def shorten(text, room):

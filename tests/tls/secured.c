@@ -19,7 +19,6 @@ int tls_port;
 
 static char folder[256];
 static const char *config_text, *jvm_text;
-static bool is_plain;
 
 const char *secured_file(const char *name)
 {
@@ -101,7 +100,7 @@ static int start(void **state)
     secured_copy("ca.pem", "trusted.pem");
     check_ok(setenv("ZKS_CLASSPATH", NETTY_CLASSPATH, 1));
     check_ok(net_free_ports(&tls_port, 1));
-    if (!is_plain)
+    if (strcmp(program_invocation_short_name, "test-tls") == 0)
         snprintf(config, sizeof config, "secureClientPort=%d\n", tls_port);
     put(config, sizeof config, config_text);
     put(jvm, sizeof jvm, jvm_text);
@@ -119,8 +118,7 @@ static int stop(void **state)
     return 0;
 }
 
-int secured_main(int argc, char **argv, const char *name, const char *extra, const char *jvm,
-                 const struct CMUnitTest *tests, size_t n)
+int secured_main(int argc, char **argv, const char *extra, const char *jvm)
 {
     char err[512];
 
@@ -131,10 +129,7 @@ int secured_main(int argc, char **argv, const char *name, const char *extra, con
     }
     config_text = extra;
     jvm_text = jvm;
-    is_plain = strcmp(name, "tls") != 0;
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return _cmocka_run_group_tests(name, tests, n, start, stop);
+    return tests_main(argc, argv, start, stop);
 }
 
 struct zkl_client_options secured_options(int port)

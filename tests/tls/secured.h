@@ -17,11 +17,9 @@
 extern struct zks *server;
 extern int tls_port;
 
-/* Skip without java, openssl or netty-codec (77), else run the tests on a server, for the name "tls" with a port for TLS,
- * with what is in extra (of zoo.cfg) and
- * jvm (options for java), both with %s for the folder; NULL: nothing. */
-int secured_main(int argc, char **argv, const char *name, const char *extra, const char *jvm,
-                 const struct CMUnitTest *tests, size_t n);
+/* Skip without java, openssl or netty-codec (77), else run the tests on a server, for test-tls with a port for TLS, with
+ * what is in extra (of zoo.cfg) and jvm (options for java), both with %s for the folder; NULL: nothing. */
+int secured_main(int argc, char **argv, const char *extra, const char *jvm);
 
 /* "FOLDER/NAME". Static memory, good for some thirty names. */
 const char *secured_file(const char *name);

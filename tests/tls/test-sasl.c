@@ -27,11 +27,10 @@ static struct zkl_client_options user(const char *name, const char *password)
 }
 
 /* Goal: a client that logs in locks, and stays logged in over a restart of the server. */
-static void who_logs_in_locks(void **state)
+TEST(who_logs_in_locks)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");
 
-    (void)state;
     struct zkl_client *client = must_open(&options);
     lock_and_unlock(client, "/sasl");
     check_ok(zks_restart_node(server, 0));
@@ -42,11 +41,10 @@ static void who_logs_in_locks(void **state)
 
 /* Goal: a line's end in the manner of Windows is no part of the password. A file that is no
  * regular file is refused: a pipe would have to be written anew for each login. */
-static void the_password_is_a_line_of_a_regular_file(void **state)
+TEST(the_password_is_a_line_of_a_regular_file)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\r\n");
 
-    (void)state;
     check_works(&options);
     check_ok(mkfifo(secured_file("fifo"), 0600));
     options.sasl_password_file = secured_file("fifo");
@@ -54,12 +52,11 @@ static void the_password_is_a_line_of_a_regular_file(void **state)
 }
 
 /* Goal: the creator's ACL names the user: another one can't touch what bob makes. */
-static void the_creators_acl_goes_by_the_user(void **state)
+TEST(the_creators_acl_goes_by_the_user)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");
     struct zkl_mutex *mutex = NULL;
 
-    (void)state;
     options.acl = ZKL_ACL_CREATOR;
     struct zkl_client *bob = must_open(&options);
     lock_and_unlock(bob, "/bobs");
@@ -79,11 +76,10 @@ static void check_silent(void)
 
 /* Goal: a wrong password, and a user that the server does not know, are refused in words that do
  * not contain the password. Modes: F80. */
-static void a_wrong_password_is_refused(void **state)
+TEST(a_wrong_password_is_refused)
 {
     struct zkl_client_options options = user("bob", "Sesame\n");
 
-    (void)state;
     check_refused(&options, ZKL_EAUTH, "SASL");
     check_silent();
     options = user("nobody", "Sesame\n");
@@ -93,46 +89,20 @@ static void a_wrong_password_is_refused(void **state)
 
 /* Goal: a client that does not log in at all gets an error that says that the server wants a
  * login. */
-static void who_does_not_log_in_is_told(void **state)
+TEST(who_does_not_log_in_is_told)
 {
     struct zkl_client_options options = secured_options(zks_port(server, 0));
 
-    (void)state;
     check_refused(&options, ZKL_EAUTH, "SASL");
-}
-
-/* Goal: if the password's file is missing when libzookeeper makes a new link, it gives up
- * without a word. The client then reports that it is at its end, and a waiting call ends. Modes:
- * F80. */
-static void a_password_that_is_gone_ends_the_client(void **state)
-{
-    struct zkl_client_options options = user("bob", PASSWORD "\n");
-    struct zkl_mutex *mutex = NULL;
-
-    (void)state;
-    struct zkl_client *client = must_open(&options);
-    check_ok(zkl_mutex_new(&mutex, client, "/gone", NULL));
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(unlink(secured_file("password")));
-    check_ok(zks_restart_node(server, 0));
-    int64_t until_ms = net_now_ms() + BOUND_MS;
-    while (zkl_client_get_state(client) != ZKL_CLIENT_AUTH_FAILED && net_now_ms() < until_ms)
-        net_nap_ms(20);
-    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
-    check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EAUTH);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 /* Goal: the command logs in by its settings, and its password is shown to nobody: in no argument or environment of a process,
  * in nothing that it says, in no line of the log; and what its commands ask beside locks has SASL, too. Modes: F82. */
-static void no_secret_of_sasl_is_shown(void **state)
+TEST(no_secret_of_sasl_is_shown)
 {
     static const char *const secrets[] = {PASSWORD};
     struct zkl_client_options options = user("bob", PASSWORD "\n");
 
-    (void)state;
     check_ok(setenv("ZKLOCK_SERVERS", options.servers, 1));
     check_ok(setenv("ZKLOCK_SASL_MECHANISM", options.sasl_mechanism, 1));
     check_ok(setenv("ZKLOCK_SASL_USER", options.sasl_user, 1));
@@ -149,17 +119,30 @@ static void no_secret_of_sasl_is_shown(void **state)
     check_num(check_log(), >, 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_logs_in_locks),
-    cmocka_unit_test(the_password_is_a_line_of_a_regular_file),
-    cmocka_unit_test(the_creators_acl_goes_by_the_user),
-    cmocka_unit_test(a_wrong_password_is_refused),
-    cmocka_unit_test(who_does_not_log_in_is_told),
-    cmocka_unit_test(no_secret_of_sasl_is_shown),
-    cmocka_unit_test(a_password_that_is_gone_ends_the_client),
-};
+/* Goal: if the password's file is missing when libzookeeper makes a new link, it gives up
+ * without a word. The client then reports that it is at its end, and a waiting call ends. Modes:
+ * F80. */
+TEST(a_password_that_is_gone_ends_the_client)
+{
+    struct zkl_client_options options = user("bob", PASSWORD "\n");
+    struct zkl_mutex *mutex = NULL;
+
+    struct zkl_client *client = must_open(&options);
+    check_ok(zkl_mutex_new(&mutex, client, "/gone", NULL));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(unlink(secured_file("password")));
+    check_ok(zks_restart_node(server, 0));
+    int64_t until_ms = net_now_ms() + BOUND_MS;
+    while (zkl_client_get_state(client) != ZKL_CLIENT_AUTH_FAILED && net_now_ms() < until_ms)
+        net_nap_ms(20);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
+    check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EAUTH);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
 
 int main(int argc, char **argv)
 {
-    return secured_main(argc, argv, "sasl", CONFIG, JVM, tests, sizeof tests / sizeof tests[0]);
+    return secured_main(argc, argv, CONFIG, JVM);
 }

@@ -26,10 +26,8 @@ struct scene {
 
 static void start(struct scene *s, struct machine *m)
 {
-    char ms[16];
-
-    snprintf(ms, sizeof ms, "%d", chance_between(&s->chance, 1, LONGEST_WORK_MS));
-    m->job = tool_run("run", "-w", "120", "/cron/job", "--", WORK, s->worked.name, ms, "stubborn");
+    m->job = tool_line("run -w 120 /cron/job -- work %s %d stubborn", s->worked.name,
+                       chance_between(&s->chance, 1, LONGEST_WORK_MS));
     m->runs = true;
     m->strike_ms = 0;
     if (chance(&s->chance, STRIKE_PERCENT))
@@ -66,7 +64,7 @@ static void strike(struct scene *s, struct machine *m)
         break;
     case 2:
         if (atomic_load(&s->worked.shared->pid) > 0 &&
-            !is_gone(atomic_load(&s->worked.shared->pid)))
+            !process_gone(atomic_load(&s->worked.shared->pid)))
             kill(atomic_load(&s->worked.shared->pid), SIGKILL);
         break;
     default:
@@ -120,5 +118,4 @@ TOOL_TEST(jobs_never_overlap)
     }
     print_message("%d runs, %d strikes, %d overlaps\n", atomic_load(&s.worked.shared->begun),
                   s.strikes, atomic_load(&s.worked.shared->overlaps));
-    worked_free(&s.worked);
 }

@@ -31,8 +31,6 @@ static int files(void)
 /* Started, with its servers in ZKLOCK_SERVERS. */
 static struct tool dev_of(const char *const words[])
 {
-    char servers[256];
-
     snprintf(folder, sizeof folder, "%s/dev", zks_dir(server));
     mkdir(folder, 0700);
     char *before = strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
@@ -41,9 +39,8 @@ static struct tool dev_of(const char *const words[])
     check_ok(setenv("TMPDIR", before, 1));
     free(before);
     check_wait(tool_says(&tool, "\n"), ZKS_READY_MS);
-    snprintf(servers, sizeof servers, "%.*s", (int)strcspn(tool_text(&tool), "\n"),
-             tool_text(&tool));
-    check_ok(setenv("ZKLOCK_SERVERS", servers, 1));
+    check_ok(setenv("ZKLOCK_SERVERS",
+                    written("%.*s", (int)strcspn(tool_text(&tool), "\n"), tool_text(&tool)), 1));
     return tool;
 }
 
@@ -77,7 +74,7 @@ TOOL_TEST(the_ensemble_serves)
         colons += *c == ':';
     check_num(colons, ==, 3);
     check_num(files(), ==, 1);
-    tool_check(0, "under the lock", "run", "/dev", "--", "echo", "under the lock");
+    check_said(0, "run /dev -- echo 'under the lock'", "under the lock");
     kill(tool.pid, SIGTERM);
     check_num(tool_status(&tool), ==, 0);
     is_all_gone();
@@ -87,37 +84,22 @@ TOOL_TEST(the_ensemble_serves)
 TOOL_TEST(nothing_stays_behind)
 {
     struct tool tool = dev("1");
-    tool_check(0, "/dev  free", "status", "/dev");
+    check_said(0, "status /dev", "/dev  free");
     kill(tool.pid, SIGINT);
     check_num(tool_status(&tool), ==, 0);
     is_all_gone();
     tool = dev("1");
-    kill(tool.pid, SIGKILL);
-    check_num(tool_signal(&tool), ==, SIGKILL);
+    tool_kill(&tool, SIGKILL);
     is_all_gone();
 }
 
-static int children_of(pid_t pid, pid_t children[], int room)
-{
-    char name[64];
-    int n = 0, child;
-
-    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    FILE *file = fopen(name, "re");
-    check_true(file);
-    while (n < room && fscanf(file, "%d", &child) == 1)
-        children[n++] = child;
-    fclose(file);
-    return n;
-}
-
 /* They are children of a keeper, which is zklock-dev's child: it comes first. */
-static int servers_of(const struct tool *tool, pid_t servers[], int room)
+static size_t servers_of(const struct tool *tool, pid_t servers[], size_t room)
 {
     pid_t keeper = 0;
 
-    check_num(children_of(tool->pid, &keeper, 1), ==, 1);
-    return children_of(keeper, servers, room);
+    check_num(process_children(tool->pid, &keeper, 1), ==, 1);
+    return process_children(keeper, servers, room);
 }
 
 static void ends_with_failure(struct tool *tool)
@@ -143,12 +125,12 @@ TOOL_TEST(dead_servers_are_told_of)
     check_num(servers_of(&tool, servers, ZKS_NODES_MAX), ==, 3);
     check_ok(kill(servers[0], SIGKILL));
     check_wait(tool_says(&tool, " has died\n"), WAIT_MS);
-    tool_check(0, "two of three", "run", "/dev", "--", "echo", "two of three");
+    check_said(0, "run /dev -- echo 'two of three'", "two of three");
     check_ok(kill(servers[2], SIGKILL));
     ends_with_failure(&tool);
 
     tool = dev("1");
-    check_num(children_of(tool.pid, &keeper, 1), ==, 1);
+    check_num(process_children(tool.pid, &keeper, 1), ==, 1);
     check_ok(kill(keeper, SIGKILL));
     ends_with_failure(&tool);
 }
@@ -158,24 +140,23 @@ TOOL_TEST(dead_servers_are_told_of)
  * was started, the next command is refused by the one before. */
 TOOL_TEST(servers_stop_and_start)
 {
-    char port[16], address[32];
+    char port[16];
     int number, input[2], before = dup(STDIN_FILENO);
 
     check_ok(net_free_ports(&number, 1));
     snprintf(port, sizeof port, "%d", number);
-    snprintf(address, sizeof address, "127.0.0.1:%d", number);
     check_ok(pipe2(input, O_CLOEXEC));
     dup2(input[0], STDIN_FILENO);
     struct tool tool = dev_of(dev_words("--nodes", "1", "--port", port, "--commands"));
     dup2(before, STDIN_FILENO);
     close(before);
     close(input[0]);
-    assert_string_equal(getenv("ZKLOCK_SERVERS"), address);
+    assert_string_equal(getenv("ZKLOCK_SERVERS"), written("127.0.0.1:%d", number));
     struct tool second = run_dev("--nodes", "1", "--port", port);
     check_num(tool_status(&second), ==, 69);
     check_true(tool_says(&second, "cannot be had: another program listens there"));
 
-    tool_check(0, "kept", "run", "/dev", "--", "echo", "kept");
+    check_said(0, "run /dev -- echo kept", "kept");
     const char commands[] =
         "stop 1\nresume 1\nstop 2\nnothing\nstart 1\nstart 1\nkill 1\npause 1\n";
     check_num(write(input[1], commands, strlen(commands)), ==, strlen(commands));
@@ -187,7 +168,7 @@ TOOL_TEST(servers_stop_and_start)
     check_true(!listens(number));
     check_num(write(input[1], "start 1\n", 8), ==, 8);
     check_wait(tool_says(&tool, "pause 1: it is stopped\nstart 1: done\n"), ZKS_READY_MS);
-    tool_check(0, "/dev  free", "status", "/dev");
+    check_said(0, "status /dev", "/dev  free");
     close(input[1]);
     check_num(tool_status(&tool), ==, 0);
     is_all_gone();
@@ -256,6 +237,6 @@ TOOL_TEST(wrong_calls_are_told)
 /* Goal: a caller of the old name gets an error that says the new one. */
 TOOL_TEST(the_old_name_is_told)
 {
-    tool_check(64, "zklock: zklock dev is a separate program: run zklock-dev\n", "dev");
-    tool_check(64, "run zklock-dev\n", "dev", "--nodes", "1");
+    check_said(64, "dev", "zklock: zklock dev is a separate program: run zklock-dev\n");
+    check_said(64, "dev --nodes 1", "run zklock-dev\n");
 }

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "lag.h"
-#include "proxy_before.h"
 #include "snapshot.h"
 
 #define LOCKED "lock-"
@@ -21,25 +20,22 @@ TOOL_TEST(a_sound_lock_has_no_problem)
 {
     contender("/sound/mutex", LOCKED, owner_text(1));
     contender("/sound/mutex", LOCKED, owner_text(2));
-    tool_check(0, "1 lock, 0 problems\n", "doctor", "/sound/mutex");
-    tool_check(0, "  Curator: InterProcessMutex shares it\n", "doctor", "/sound/mutex");
-    tool_check(0,
+    check_said(0, "doctor /sound/mutex", "1 lock, 0 problems\n",
+               "  Curator: InterProcessMutex shares it\n",
                "  Kazoo: Lock, ReadLock and WriteLock wait for these only with extra_lock_patterns",
-               "doctor", "/sound/mutex");
-    tool_check(0, "  ZooKeeper's C recipe: shares it\n", "doctor", "/sound/mutex");
+               "  ZooKeeper's C recipe: shares it\n");
     contender("/sound/rw", "__READ__", owner_text(3));
-    tool_check(0, "  Curator: InterProcessReadWriteLock shares it;", "doctor", "/sound/rw");
-    tool_check(0, "2 locks, 0 problems\n", "doctor", "/sound");
-    tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
+    check_said(0, "doctor /sound/rw", "  Curator: InterProcessReadWriteLock shares it;");
+    check_said(0, "doctor /sound", "2 locks, 0 problems\n");
+    check_said(0, "doctor /not/there", "1 lock, 0 problems\n");
 }
 
 TOOL_TEST(foreign_children_are_found)
 {
     contender("/foreign", LOCKED, owner_text(1));
     check_ok(wire_create(raw, "/foreign/0", "", WIRE_EPHEMERAL, NULL, 0));
-    tool_check(1, "problem: 0 is not a contender", "doctor", "/foreign");
-    tool_check(1, "  Curator: counts every child", "doctor", "/foreign");
-    tool_check(1, "1 lock, 1 problem\n", "doctor", "/foreign");
+    check_said(1, "doctor /foreign", "problem: 0 is not a contender",
+               "  Curator: counts every child", "1 lock, 1 problem\n");
 }
 
 /* Goal: a child that Curator waits for is told from one that it does not wait for, by the names that its own
@@ -57,50 +53,47 @@ TOOL_TEST(children_that_stop_curator_are_told)
         {"old", "other libraries may not; delete it"},
         {"x-lock-y", "other libraries may not; delete it"},
     };
-    char child[64], words[128];
+    char child[64];
 
     check_ok(wire_create(raw, "/stop", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/stop/0-old", "", WIRE_PERSISTENT, NULL, 0));
-    tool_check(0, "  0-old is no contender: if Curator locks /stop itself, it waits for that child",
-               "doctor", "/stop");
+    check_said(0, "doctor /stop",
+               "  0-old is no contender: if Curator locks /stop itself, it waits for that child");
     check_ok(wire_delete(raw, "/stop/0-old", -1));
     contender("/stop", LOCKED, owner_text(1));
     for (size_t i = 0; i < sizeof children / sizeof children[0]; i++) {
         snprintf(child, sizeof child, "/stop/%s", children[i].name);
-        snprintf(words, sizeof words,
-                 "problem: %s is not a contender and does not belong here: "
-                 "zklock ignores it, but %s",
-                 children[i].name, children[i].words);
         check_ok(wire_create(raw, child, "", WIRE_PERSISTENT, NULL, 0));
-        tool_check(1, words, "doctor", "/stop");
+        check_said(1, "doctor /stop",
+                   written("problem: %s is not a contender and does not belong here: "
+                           "zklock ignores it, but %s",
+                           children[i].name, children[i].words));
         check_ok(wire_delete(raw, child, -1));
     }
     check_ok(wire_create(raw, "/stop/0-old", "", WIRE_PERSISTENT, NULL, 0));
     contender("/stop/0-old", LOCKED, owner_text(1));
-    tool_check(1, "Curator waits for it for ever; what is below it needs another path", "doctor",
-               "/stop");
+    check_said(1, "doctor /stop",
+               "Curator waits for it for ever; what is below it needs another path");
     contender("/stop-permits/leases", "lease-", owner_text(1));
     check_ok(wire_create(raw, "/stop-permits/leases/other", "", WIRE_PERSISTENT, NULL, 0));
-    tool_check(1,
+    check_said(1, "doctor /stop-permits",
                "leases/other is not a contender and does not belong here: zklock ignores it, but "
-               "Curator counts it as a permit",
-               "doctor", "/stop-permits");
+               "Curator counts it as a permit");
 }
 
 /* Goal: a semaphore that shares its path with a mutex, or with readers, is named as the mistake. */
 TOOL_TEST(a_semaphore_at_a_mutex_is_found)
 {
     static const char *const markers[] = {LOCKED, "__READ__", "__WRIT__"};
-    char path[32], leases[48];
+    char path[32];
 
     for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++) {
         snprintf(path, sizeof path, "/both-%zu", i);
-        snprintf(leases, sizeof leases, "%s/leases", path);
         contender(path, markers[i], owner_text(1));
-        contender(leases, "lease-", owner_text(2));
-        tool_check(1, "problem: a semaphore shares this path with a mutex or a read-write lock",
-                   "doctor", path);
-        tool_check(1, "1 lock, 1 problem\n", "doctor", path);
+        contender(written("%s/leases", path), "lease-", owner_text(2));
+        check_said(1, written("doctor %s", path),
+                   "problem: a semaphore shares this path with a mutex or a read-write lock",
+                   "1 lock, 1 problem\n");
     }
 }
 
@@ -109,19 +102,18 @@ TOOL_TEST(a_semaphore_at_a_mutex_is_found)
 TOOL_TEST(nodes_that_nobody_removes_are_found)
 {
     static const char stays[] = "/stays/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
-    char host[64] = "", elsewhere[128];
+    char host[64] = "";
 
     check_ok(wire_create(raw, "/stays", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, stays, owner_text(1), WIRE_PERSISTENT, NULL, 0));
-    tool_check(1, "is not ephemeral and stays until it is deleted: zklock break /stays/_c_",
-               "doctor", "/stays");
-    tool_check(0, "deleted", "break", "--yes", stays);
+    check_said(1, "doctor /stays",
+               "is not ephemeral and stays until it is deleted: zklock break /stays/_c_");
+    check_said(0, written("break --yes %s", stays), "deleted");
     gethostname(host, sizeof host - 1);
-    struct tool ended = tool_run("--version");
+    struct tool ended = tool_line("--version");
     check_num(tool_status(&ended), ==, 0);
-    snprintf(elsewhere, sizeof elsewhere, "%s %d 1", host, (int)ended.pid);
-    contender("/stays", LOCKED, elsewhere);
-    tool_check(0, "1 lock, 0 problems\n", "doctor", "/stays");
+    contender("/stays", LOCKED, written("%s %d 1", host, (int)ended.pid));
+    check_said(0, "doctor /stays", "1 lock, 0 problems\n");
 }
 
 /* Goal: kinds of locks on one path that do not wait for each other. */
@@ -130,12 +122,13 @@ TOOL_TEST(mixed_kinds_are_found)
     contender("/mixed/kazoo", LOCKED, owner_text(1));
     check_ok(wire_create(raw, "/mixed/kazoo/0123456789abcdef0123456789abcdef__lock__", "",
                          WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
-    tool_check(1, "problem: Kazoo's names are mixed with others", "doctor", "/mixed/kazoo");
+    check_said(1, "doctor /mixed/kazoo", "problem: Kazoo's names are mixed with others");
     contender("/mixed/rw", LOCKED, owner_text(1));
     contender("/mixed/rw", "__READ__", owner_text(2));
-    tool_check(0, "  Curator: InterProcessMutex and InterProcessReadWriteLock do not wait for all",
-               "doctor", "/mixed/rw"); /* as zklock run with and without -s is */
-    tool_check(1, "2 locks, 1 problem\n", "doctor", "/mixed");
+    check_said(
+        0, "doctor /mixed/rw",
+        "  Curator: InterProcessMutex and InterProcessReadWriteLock do not wait for all"); /* as zklock run with and without -s is */
+    check_said(1, "doctor /mixed", "2 locks, 1 problem\n");
 }
 
 /* Goal: an ACL of thousands of entries is read to its end, where the one stands that counts. */
@@ -151,7 +144,7 @@ TOOL_TEST(long_acls_are_read_to_their_end)
     }
     acl[ENTRIES] = (struct wire_acl){31, "world", "anyone"};
     check_ok(wire_create_acl(raw, "/long", "", WIRE_PERSISTENT, acl, ENTRIES + 1, NULL, 0));
-    tool_check(0, "0 problems", "doctor", "/long");
+    check_said(0, "doctor /long", "0 problems");
 }
 
 TOOL_TEST(wrong_acls_are_found)
@@ -162,22 +155,19 @@ TOOL_TEST(wrong_acls_are_found)
 
     check_ok(wire_create(raw, "/acl", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, "/acl/root", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
-    tool_check(1, "problem: no client has all of READ, CREATE and DELETE on /acl/root", "doctor",
-               "/acl/root");
+    check_said(1, "doctor /acl/root",
+               "problem: no client has all of READ, CREATE and DELETE on /acl/root");
     check_ok(wire_create(raw, "/acl/node", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, node, "", WIRE_EPHEMERAL_SEQUENTIAL, &no_read, 1, NULL, 0));
-    tool_check(1, "problem: not all clients that may queue can read _c_", "doctor", "/acl/node");
+    check_said(1, "doctor /acl/node", "problem: not all clients that may queue can read _c_");
     check_ok(wire_create_acl(raw, "/acl/denied", "", WIRE_PERSISTENT, &no_read, 1, NULL, 0));
-    tool_check(1, "/acl/denied\n  problem: it cannot be read with this credential", "doctor",
-               "/acl");
+    check_said(1, "doctor /acl", "/acl/denied\n  problem: it cannot be read with this credential");
     check_ok(wire_create(raw, "/acl/open", "", WIRE_PERSISTENT, NULL, 0));
-    tool_check(0, "0 problems", "doctor", "/acl/open");
+    check_said(0, "doctor /acl/open", "0 problems");
     check_ok(setenv("ZKLOCK_ACL", "creator", 1));
     check_ok(setenv("ZKLOCK_AUTH", "digest:alice:secret", 1));
-    tool_check(1, "problem: any client may create or delete nodes in /acl/open", "doctor",
-               "/acl/open");
-    check_ok(unsetenv("ZKLOCK_ACL"));
-    check_ok(unsetenv("ZKLOCK_AUTH"));
+    check_said(1, "doctor /acl/open",
+               "problem: any client may create or delete nodes in /acl/open");
 }
 
 /* --- circles ----------------------------------------------------------------------------------- */
@@ -193,14 +183,12 @@ TOOL_TEST(circles_of_waits_are_found)
     contender("/circle/z", LOCKED, c);
     contender("/circle/x", LOCKED, c);
     const char *last = contender("/circle/y", LOCKED, a);
-    tool_check(0, "3 locks, 0 problems\n", "doctor", "/circle");
+    check_said(0, "doctor /circle", "3 locks, 0 problems\n");
     contender("/circle/z", LOCKED, b);
-    tool_check(1, "problem: these 3 seem to wait for each other, for ever if ", "doctor",
-               "/circle");
-    tool_check(1, " waits for /circle/y, node /circle/y/_c_", "doctor", "/circle");
-    tool_check(1, "3 locks, 1 problem\n", "doctor", "/circle");
+    check_said(1, "doctor /circle", "problem: these 3 seem to wait for each other, for ever if ",
+               " waits for /circle/y, node /circle/y/_c_", "3 locks, 1 problem\n");
     check_ok(wire_delete(raw, last, -1));
-    tool_check(0, "3 locks, 0 problems\n", "doctor", "/circle");
+    check_said(0, "doctor /circle", "3 locks, 0 problems\n");
 }
 
 /* A contender of another session. */
@@ -224,32 +212,27 @@ TOOL_TEST(one_text_of_two_sessions_is_two)
     check_ok(wire_open(&other, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
     contender("/twins/x", LOCKED, text);
     contender_of(other, "/twins/x", text);
-    tool_check(0, "1 lock, 0 problems\n", "doctor", "/twins");
+    check_said(0, "doctor /twins", "1 lock, 0 problems\n");
     contender_of(other, "/twins/y", text);
-    tool_check(0, "2 locks, 0 problems\n", "doctor", "/twins");
+    check_said(0, "doctor /twins", "2 locks, 0 problems\n");
     contender("/twins/y", LOCKED, text);
-    tool_check(1, "problem: these 2 seem to wait for each other, for ever if ", "doctor", "/twins");
-    tool_check(1, "2 locks, 1 problem\n", "doctor", "/twins");
+    check_said(1, "doctor /twins", "problem: these 2 seem to wait for each other, for ever if ",
+               "2 locks, 1 problem\n");
     wire_close(other);
 }
 
 /* A zklock that holds the first path, whose command waits for the file "go" and then for the second path. */
 static struct tool nested(const char *outer, const char *inner)
 {
-    char script[1024];
-
-    snprintf(script, sizeof script,
-             "until [ -e '%s/go' ]; do sleep 0.1; done; exec '%s' run -w 60 %s -- true",
-             zks_dir(server), ZKLOCK, inner);
-    return tool_run("run", outer, "--", "sh", "-c", script);
+    return tool_run(
+        "run", outer, "--", "sh", "-c",
+        written("until [ -e '%s/go' ]; do sleep 0.1; done; exec '%s' run -w 60 %s -- true",
+                zks_dir(server), ZKLOCK, inner));
 }
 
 static void go(void)
 {
-    char file[512];
-
-    snprintf(file, sizeof file, "%s/go", zks_dir(server));
-    FILE *f = fopen(file, "we");
+    FILE *f = fopen(written("%s/go", zks_dir(server)), "we");
     check_true(f && fclose(f) == 0);
 }
 
@@ -266,22 +249,19 @@ TOOL_TEST(nested_runs_are_one)
     struct tool first = nested("/nested/a", "/nested/b");
     struct tool second = nested("/nested/b", "/nested/a");
     check_wait(cluster_children("/nested/a") == 1 && cluster_children("/nested/b") == 1, WAIT_MS);
-    tool_check(0, "2 locks, 0 problems\n", "doctor", "/nested");
+    check_said(0, "doctor /nested", "2 locks, 0 problems\n");
     go();
     check_wait(cluster_children("/nested/a") == 2 && cluster_children("/nested/b") == 2, WAIT_MS);
-    tool_check(1, "problem: these 2 seem to wait for each other, for ever if ", "doctor",
-               "/nested");
-    tool_check(1, "2 locks, 1 problem\n", "doctor", "/nested");
-    char host[64] = "", words[128];
+    check_said(1, "doctor /nested", "problem: these 2 seem to wait for each other, for ever if ",
+               "2 locks, 1 problem\n");
+    char host[64] = "";
     gethostname(host, sizeof host - 1);
-    snprintf(words, sizeof words, "  waits  lock    %s pid ", host);
-    tool_check(0, words, "status", "/nested/a");
+    check_said(0, "status /nested/a", written("  waits  lock    %s pid ", host));
     end_nested(&first);
     end_nested(&second);
     struct tool itself = nested("/nested/c", "/nested/c");
     check_wait(cluster_children("/nested/c") == 2, WAIT_MS);
-    tool_check(1, "problem: this one seems to wait for itself, for ever if ", "doctor",
-               "/nested/c");
+    check_said(1, "doctor /nested/c", "problem: this one seems to wait for itself, for ever if ");
     end_nested(&itself);
 }
 
@@ -295,19 +275,17 @@ TOOL_TEST(a_writer_waits_for_all_readers)
     contender("/readers/rw", "__WRIT__", b);
     contender("/readers/mutex", LOCKED, b);
     contender("/readers/mutex", LOCKED, a);
-    tool_check(1, "problem: these 2 seem to wait for each other, for ever if ", "doctor",
-               "/readers");
+    check_said(1, "doctor /readers", "problem: these 2 seem to wait for each other, for ever if ");
 }
 
 /* A contender with a name of its own, in a queue that is made if it is not there. */
 static void contender_named(const char *root, const char *name, const char *owner)
 {
-    char node[256];
     int rc = wire_create(raw, root, "", WIRE_PERSISTENT, NULL, 0);
 
     check_true(rc == 0 || rc == WIRE_NODEEXISTS);
-    snprintf(node, sizeof node, "%s/%s", root, name);
-    check_ok(wire_create(raw, node, owner, WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
+    check_ok(
+        wire_create(raw, written("%s/%s", root, name), owner, WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
 }
 
 /* Goal: of a node that may stay when its thread leaves, nobody knows who has it, so no circle leads over it. While it
@@ -322,11 +300,11 @@ TOOL_TEST(nodes_that_may_stay_are_in_no_circle)
     contender("/stay/rw", "__WRIT__", b);
     contender_named("/stay/kazoo", "0123456789ab8def8123456789abcdef__lock__", a);
     contender_named("/stay/kazoo", "0123456789ab4def8123456789abcdef__lock__", b);
-    tool_check(0, "3 locks, 0 problems\n", "doctor", "/stay");
+    check_said(0, "doctor /stay", "3 locks, 0 problems\n");
     contender("/stay/y", LOCKED, a);
     contender_named("/stay/y", "_c_01234567-89ab-8def-8123-456789abcdef-" LOCKED, b);
-    tool_check(1, "problem: these 2 seem to wait for each other, for ever if ", "doctor", "/stay");
-    tool_check(1, "4 locks, 1 problem\n", "doctor", "/stay");
+    check_said(1, "doctor /stay", "problem: these 2 seem to wait for each other, for ever if ",
+               "4 locks, 1 problem\n");
 }
 
 /* The lists of /late/a and /late/b that were asked for: those of the second one wait for the test. */
@@ -362,13 +340,13 @@ TOOL_TEST(waits_at_different_times_are_no_circle)
 {
     struct late late = {0};
     const char *a = owner_text(1), *b = owner_text(2);
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     const char *nodes[] = {contender("/late/a", LOCKED, a), contender("/late/a", LOCKED, b),
                            contender("/late/b", LOCKED, a), contender("/late/b", LOCKED, b)};
     char second[] = "/late/?";
 
     proxy_set_hook(proxy, hold_second_list, &late);
-    struct tool tool = tool_run("doctor", "--servers", proxy_address(proxy), "/late");
+    struct tool tool = tool_line("doctor --servers %s /late", proxy_address(proxy));
     check_wait(late.second != 0, WAIT_MS);
     for (size_t i = 0; i < 4; i++)
         check_ok(wire_delete(raw, nodes[i], -1));
@@ -378,7 +356,6 @@ TOOL_TEST(waits_at_different_times_are_no_circle)
     late.over = true;
     check_num(tool_status(&tool), ==, 0);
     check_true(tool_says(&tool, "2 locks, 0 problems\n"));
-    proxy_stop(proxy);
 }
 
 /* --- servers that do not answer ---------------------------------------------------------------- */
@@ -388,28 +365,25 @@ TOOL_TEST(waits_at_different_times_are_no_circle)
 TOOL_TEST(lost_answers_are_asked_for_once_more)
 {
     enum { LOCKS = 12 };
-    char path[32];
 
     for (int i = 0; i < LOCKS; i++) {
-        snprintf(path, sizeof path, "/silent/%d", i);
-        contender(path, LOCKED, owner_text(1));
+        contender(written("/silent/%d", i), LOCKED, owner_text(1));
     }
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     const char *servers = proxy_address(proxy);
     check_ok(proxy_drop_reply(proxy, PROXY_GET_ACL, 3, PROXY_THEN_CUT));
-    tool_check(0, "12 locks, 0 problems\n", "doctor", "--servers", servers, "/silent");
+    check_said(0, written("doctor --servers %s /silent", servers), "12 locks, 0 problems\n");
     check_num(proxy_counts(proxy, PROXY_GET_ACL), ==, 2 * LOCKS + 1);
     proxy_reset_counts(proxy);
     check_ok(proxy_hold_reply(proxy, PROXY_GET_ACL, 3));
     int64_t start = net_now_ms();
-    struct tool tool = tool_run("doctor", "--servers", servers, "/silent");
+    struct tool tool = tool_line("doctor --servers %s /silent", servers);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
     proxy_hole(proxy, PROXY_BOTH);
     int status = tool_status(&tool);
     tool_check_end(&tool, status, 69, "not all requests were answered: try again");
     check_true(tool_says(&tool, "/silent/11"));
     check_num(net_now_ms() - start, <, LOCKS * 3 * 10000 / 2); /* of the time that all would wait */
-    proxy_stop(proxy);
 }
 
 /* --- what a session owns ----------------------------------------------------------------------- */
@@ -431,27 +405,28 @@ static size_t own_below(struct wire *session, const char *root, size_t bytes, si
     return count;
 }
 
-/* tool_check. A busy machine may need longer for thousands of nodes than the 10 s of a look (69), though it can't do
- * in that time what another does in 7.5 s: then once more. */
-#define check_of_many(status, words, ...)                                                          \
-    do {                                                                                           \
-        struct tool tool_;                                                                         \
-        int64_t counted_ms_;                                                                       \
-        int status_;                                                                               \
-        do {                                                                                       \
-            lag_begin();                                                                           \
-            tool_ = tool_run(__VA_ARGS__);                                                         \
-            status_ = tool_status(&tool_);                                                         \
-            counted_ms_ = lag_end_ms();                                                            \
-        } while (counted_ms_ < 7500 && status_ == 69 && tool_says(&tool_, "the deadline passed")); \
-        tool_check_end(&tool_, status_, status, words);                                            \
-    } while (0)
+/* check_said. A busy machine may need longer for thousands of nodes than the 10 s of a look (69), though it can't do in
+ * that time what another does in 7.5 s: then once more. */
+static void check_of_many(int status, const char *line, const char *words)
+{
+    struct tool tool;
+    int64_t counted_ms;
+    int ended;
+
+    do {
+        lag_begin();
+        tool = tool_line("%s", line);
+        ended = tool_status(&tool);
+        counted_ms = lag_end_ms();
+    } while (counted_ms < 7500 && ended == 69 && tool_says(&tool, "the deadline passed"));
+    tool_check_end(&tool, ended, status, words);
+}
 
 /* Goal: a session that owns so much that its end comes near to what servers can read is named, with what it owns at all
  * paths together, and from a chroot as well; with a node less it is not. */
 TOOL_TEST(a_session_that_owns_much_is_named)
 {
-    char root[500], words[256], below[128];
+    char root[500], words[256];
     struct wire *session = NULL;
     size_t owned = 0, count = 0;
 
@@ -462,7 +437,7 @@ TOOL_TEST(a_session_that_owns_much_is_named)
         check_ok(wire_create(raw, root, "", WIRE_PERSISTENT, NULL, 0));
         count += own_below(session, root, NEAR_THE_EDGE / 2 * (size_t)i, &owned);
     }
-    check_of_many(0, "2 locks, 0 problems\n", "doctor", "/owned");
+    check_of_many(0, "doctor /owned", "2 locks, 0 problems\n");
     count += own_below(session, root, owned + sizeof root + 100, &owned);
     check_num(owned, >=, NEAR_THE_EDGE);
     snprintf(
@@ -470,10 +445,9 @@ TOOL_TEST(a_session_that_owns_much_is_named)
         "problem: session 0x%" PRIx64 " owns %zu nodes of locks with %zu bytes of paths: if it "
         "ends with more than 2097102, servers with the usual jute.maxbuffer do not start again",
         (uint64_t)wire_session(session), count, owned);
-    check_of_many(1, words, "doctor", "/owned");
-    check_of_many(1, "2 locks, 1 problem\n", "doctor", "/owned");
-    snprintf(below, sizeof below, "%s/owned", zks_connect_string(server));
-    check_of_many(1, words, "doctor", "--servers", below, "/");
+    check_of_many(1, "doctor /owned", words);
+    check_of_many(1, "doctor /owned", "2 locks, 1 problem\n");
+    check_of_many(1, written("doctor --servers %s/owned /", zks_connect_string(server)), words);
     wire_close(session);
 }
 
@@ -508,11 +482,10 @@ TOOL_TEST(numbers_that_run_out_are_found)
     check_ok(wire_create(raw, "/numbers/soon", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/numbers/fine", "", WIRE_PERSISTENT, NULL, 0));
     set_counters();
-    tool_check(1, "problem: the sequence numbers of /numbers/used-up are used up (2146435072)",
-               "doctor", "/numbers");
-    tool_check(1, "problem: the sequence numbers of /numbers/soon will soon be used up (2000000000",
-               "doctor", "/numbers");
-    tool_check(1, "3 locks, 2 problems\n", "doctor", "/numbers");
+    check_said(1, "doctor /numbers",
+               "problem: the sequence numbers of /numbers/used-up are used up (2146435072)",
+               "problem: the sequence numbers of /numbers/soon will soon be used up (2000000000",
+               "3 locks, 2 problems\n");
 }
 
 int main(int argc, char **argv)

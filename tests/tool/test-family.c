@@ -83,8 +83,7 @@ TOOL_TEST(a_number_given_anew_is_not_signalled)
     check_ok(unsetenv("LD_PRELOAD"));
     worked_wait(&worked, 1);
     pid_t descendant = atomic_load(&worked.shared->pid), guard = tool_guard(&tool);
-    check_ok(kill(tool.pid, SIGKILL));
-    check_num(tool_signal(&tool), ==, SIGKILL);
+    tool_kill(&tool, SIGKILL);
     check_wait(atomic_load(&moment->reached), WAIT_MS);
 
     check_ok(kill(descendant, SIGKILL));
@@ -92,12 +91,11 @@ TOOL_TEST(a_number_given_anew_is_not_signalled)
     pid_t stranger = stranger_with(descendant);
     check_num(stranger, ==, descendant);
     atomic_store(&moment->over, 1);
-    check_wait(is_gone(guard), WAIT_MS);
+    check_wait(process_gone(guard), WAIT_MS);
     bool alive = waitpid(stranger, NULL, WNOHANG) == 0;
     kill(stranger, SIGKILL);
     if (alive)
         waitpid(stranger, NULL, 0);
     check_true(alive);
     munmap(moment, sizeof *moment);
-    worked_free(&worked);
 }

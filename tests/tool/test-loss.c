@@ -3,8 +3,6 @@
  * before anybody else can have the lock. */
 #include "tool.h"
 
-#include "proxy_before.h"
-
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +21,6 @@ struct scene {
     struct worked worked;
     struct tool tool;
     const char *path;
-    struct zkl_client *client;
     struct zkl_mutex *next;
     int64_t struck_ns; /* when the loss began */
     int64_t late_ms;   /* what other work took from every process until the next one had the lock */
@@ -39,22 +36,27 @@ static bool has_ended(const struct tool *tool)
     return waitpid(tool->pid, NULL, WNOHANG) == tool->pid;
 }
 
+static struct scene set_scene(const char *session)
+{
+    struct scene s = {.worked = worked_new(), .path = cluster_path("loss"), .proxy = world_proxy()};
+
+    set_session(session);
+    s.next = world_mutex(world_client(), s.path);
+    return s;
+}
+
 static void begin(struct scene *s, const char *session, const char *how)
 {
     int tries = 0;
 
-    s->worked = worked_new();
-    s->path = cluster_path("loss");
-    s->proxy = proxy_before(server, 0);
-    set_session(session);
-    s->client = cluster_client();
-    s->next = cluster_mutex(s->client, s->path);
+    *s = set_scene(session);
     do {
         check_num(++tries, <=, 10);
-        s->tool = tool_run("run", "-v", "--servers", proxy_address(s->proxy), s->path, "--", WORK,
-                           s->worked.name, "0", how);
+        s->tool = tool_line("run -v --servers %s %s -- work %s 0 %s", proxy_address(s->proxy),
+                            s->path, s->worked.name, how);
         check_wait(has_begun(s) || has_ended(&s->tool), WAIT_MS);
     } while (!has_begun(s)); /* a busy machine may take the lock from it before */
+    (void)lag_end_ms();      /* of a scene before, if nobody has asked */
     lag_begin();
     s->struck_ns = net_boot_ns();
 }
@@ -67,11 +69,11 @@ static void check_dead_in_time(struct scene *s)
 
     if (zkl_mutex_lock_for(s->next, WAIT_MS) != 0)
         fail_msg("%s: %s", zkl_error_detail(), tool_text(&s->tool));
-    bool is_dead = is_gone(pid);
+    bool is_dead = process_gone(pid);
     s->late_ms = (net_boot_ns() - s->struck_ns) / 1000000 - lag_end_ms();
     if (!is_dead)
         check_num(s->late_ms, >, END_MS - WINDOW_MS);
-    check_wait(is_gone(pid), WAIT_MS);
+    check_wait(process_gone(pid), WAIT_MS);
     int64_t most_ms = WINDOW_MS + s->late_ms;
     check_num(atomic_load(&s->worked.shared->alive_ns) - s->struck_ns, <, most_ms * 1000000);
     check_ok(zkl_mutex_unlock(s->next));
@@ -96,14 +98,6 @@ static void check_lost(struct scene *s, const char *words)
         fail_msg("without \"%s\": %s", words, tool_text(&s->tool));
 }
 
-static void end(struct scene *s)
-{
-    (void)lag_end_ms(); /* if nobody has asked */
-    cluster_free(s->client, s->next);
-    proxy_stop(s->proxy);
-    worked_free(&s->worked);
-}
-
 /* --- zklock is stopped, killed or cut off -------------------------------------------------------- */
 
 static void stopped(const char *how)
@@ -116,7 +110,6 @@ static void stopped(const char *how)
     check_ok(kill(s.tool.pid, SIGCONT));
     check_lost(&s, "no server has confirmed the lock for too long: zklock ends the command");
     check_spare(&s);
-    end(&s);
 }
 
 static void killed(const char *how)
@@ -127,7 +120,6 @@ static void killed(const char *how)
     check_ok(kill(s.tool.pid, SIGKILL));
     check_dead_in_time(&s);
     check_num(tool_signal(&s.tool), ==, SIGKILL);
-    end(&s);
 }
 
 static void cut_off(const char *how)
@@ -141,7 +133,6 @@ static void cut_off(const char *how)
     proxy_heal(s.proxy);
     check_lost(&s, "no server has confirmed the lock for too long: zklock ends the command");
     check_spare(&s);
-    end(&s);
 }
 
 /* Goal: a command that hears no SIGTERM is dead before the window ends, whatever happened to zklock: 50 of
@@ -172,7 +163,6 @@ TOOL_TEST(the_command_gets_sigterm_first)
     check_dead_in_time(&s);
     check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 1);
     check_num(tool_signal(&s.tool), ==, SIGKILL);
-    end(&s);
 }
 
 /* Goal: zklock that is killed while it waits leaves no process behind, and nothing was run. */
@@ -181,14 +171,12 @@ TOOL_TEST(killed_while_waiting)
     struct scene s;
 
     begin(&s, "10", "stubborn");
-    struct tool tool = tool_run("run", s.path, "--", WORK, s.worked.name, "1");
+    struct tool tool = tool_line("run %s -- work %s 1", s.path, s.worked.name);
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    check_ok(kill(tool.pid, SIGKILL));
-    check_num(tool_signal(&tool), ==, SIGKILL);
+    tool_kill(&tool, SIGKILL);
     check_num(atomic_load(&s.worked.shared->begun), ==, 1);
     check_ok(kill(atomic_load(&s.worked.shared->pid), SIGKILL));
     check_num(tool_signal(&s.tool), ==, SIGKILL);
-    end(&s);
 }
 
 /* Goal: without its guard the command does not go on either. */
@@ -201,9 +189,8 @@ TOOL_TEST(the_guard_is_killed)
     guard = tool_guard(&s.tool);
     check_ok(kill(guard, SIGKILL));
     check_num(tool_status(&s.tool), ==, 71);
-    check_true(is_gone(atomic_load(&s.worked.shared->pid)));
+    check_true(process_gone(atomic_load(&s.worked.shared->pid)));
     check_num(cluster_children(s.path), ==, 0);
-    end(&s);
 }
 
 /* Goal: a zklock whose guard was killed while it waited says so with the grant, and does not keep the
@@ -213,19 +200,18 @@ TOOL_TEST(the_guard_is_killed_while_zklock_waits)
     struct scene s;
 
     begin(&s, "10", "stubborn");
-    struct tool tool = tool_run("run", s.path, "--", WORK, s.worked.name, "1");
+    struct tool tool = tool_line("run %s -- work %s 1", s.path, s.worked.name);
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
     pid_t guard = tool_guard(&tool);
     check_num(guard, >, 0);
     check_ok(kill(guard, SIGKILL));
-    check_wait(is_gone(guard), WAIT_MS); /* else zklock may have the lock first */
+    check_wait(process_gone(guard), WAIT_MS); /* else zklock may have the lock first */
     check_ok(kill(atomic_load(&s.worked.shared->pid), SIGKILL));
     check_num(tool_signal(&s.tool), ==, SIGKILL);
     check_num(tool_status(&tool), ==, 71);
     check_true(tool_says(&tool, "a process of this zklock was killed before the command began"));
     check_num(atomic_load(&s.worked.shared->begun), ==, 1);
     check_num(cluster_children(s.path), ==, 0);
-    end(&s);
 }
 
 static void fill(int pipe)
@@ -245,29 +231,21 @@ TOOL_TEST(an_unread_report_ends_no_command)
 {
     struct worked worked = worked_new();
     const char *path = cluster_path("unread");
-    struct tool tool = {.output = -1};
     int ends[2];
 
     set_session("4");
     check_ok(pipe2(ends, O_CLOEXEC));
-    tool.pid = fork();
-    if (tool.pid == 0) {
-        tool_default_signals();
-        dup2(ends[1], STDERR_FILENO);
-        execl(ZKLOCK, ZKLOCK, "run", path, "--", WORK, worked.name, "0", "stubborn", (char *)NULL);
-        _exit(98);
-    }
+    struct tool tool = tool_run_to(ends[1], "run", path, "--", WORK, worked.name, "0", "stubborn");
     worked_wait(&worked, 1);
     fill(ends[1]);
-    tool_check(0, "", "revoke", path);
+    check_said(0, written("revoke %s", path));
     net_nap_ms(3 * WINDOW_MS);
-    check_true(!is_gone(atomic_load(&worked.shared->pid)));
+    check_true(!process_gone(atomic_load(&worked.shared->pid)));
     check_num(cluster_children(path), ==, 1);
     check_ok(kill(atomic_load(&worked.shared->pid), SIGKILL));
     check_num(tool_signal(&tool), ==, SIGKILL);
     check_ok(close(ends[0]));
     check_ok(close(ends[1]));
-    worked_free(&worked);
 }
 
 /* --- the window is over before the command begins ------------------------------------------------ */
@@ -275,20 +253,13 @@ TOOL_TEST(an_unread_report_ends_no_command)
 /* zklock -v whose standard error nobody reads: it has the lock, says so, and is held up by that for a while. */
 static struct tool run_unread(struct scene *s, int *unread)
 {
-    struct tool tool = {.output = -1};
     int ends[2];
 
     check_ok(pipe2(ends, O_CLOEXEC));
     check_ok(fcntl(ends[0], F_SETFL, O_NONBLOCK));
     fill(ends[1]);
-    tool.pid = fork();
-    if (tool.pid == 0) {
-        tool_default_signals();
-        dup2(ends[1], STDERR_FILENO);
-        execl(ZKLOCK, ZKLOCK, "run", "-v", "--servers", proxy_address(s->proxy), s->path, "--",
-              WORK, s->worked.name, "0", "stubborn", (char *)NULL);
-        _exit(98);
-    }
+    struct tool tool = tool_run_to(ends[1], "run", "-v", "--servers", proxy_address(s->proxy),
+                                   s->path, "--", WORK, s->worked.name, "0", "stubborn");
     close(ends[1]);
     *unread = ends[0];
     return tool;
@@ -297,11 +268,9 @@ static struct tool run_unread(struct scene *s, int *unread)
 /* It has a node, and its main thread polls: for a reader of its standard error. */
 static bool is_held_up(pid_t pid)
 {
-    char name[64];
     long number = -1;
 
-    snprintf(name, sizeof name, "/proc/%d/syscall", (int)pid);
-    FILE *file = fopen(name, "re");
+    FILE *file = fopen(written("/proc/%d/syscall", (int)pid), "re");
     check_true(file != NULL);
     int n = fscanf(file, "%ld", &number);
     fclose(file);
@@ -324,13 +293,9 @@ static void read_all(int unread)
  * the lock. */
 static void held_up(bool stop)
 {
-    struct scene s = {.worked = worked_new(), .path = cluster_path("loss")};
+    struct scene s = set_scene(SESSION);
     int unread, status = 0;
 
-    s.proxy = proxy_before(server, 0);
-    set_session(SESSION);
-    s.client = cluster_client();
-    s.next = cluster_mutex(s.client, s.path);
     s.tool = run_unread(&s, &unread);
     check_wait(cluster_children(s.path) == 1, WAIT_MS);
     check_wait(is_held_up(s.tool.pid), WAIT_MS); /* it has the lock and says so */
@@ -345,7 +310,7 @@ static void held_up(bool stop)
     net_nap_ms(2 * WINDOW_MS);
     read_all(unread);
     int begun = atomic_load(&s.worked.shared->begun);
-    bool alive = begun > 0 && !is_gone(atomic_load(&s.worked.shared->pid));
+    bool alive = begun > 0 && !process_gone(atomic_load(&s.worked.shared->pid));
     check_num(zkl_mutex_still_held(s.next, 1), ==, 1);
     if (!stop) {
         proxy_cut(s.proxy);
@@ -361,7 +326,6 @@ static void held_up(bool stop)
                  alive ? "alive two windows later" : "dead by now");
     check_num(WEXITSTATUS(status), ==, 79);
     check_ok(zkl_mutex_unlock(s.next));
-    end(&s);
 }
 
 /* Goal: nothing is begun without a window: not by a zklock that was stopped between its grant and the
@@ -381,27 +345,21 @@ TOOL_TEST(cut_off_before_the_command)
  * red: for ever. */
 TOOL_TEST(an_unread_word_is_left_out)
 {
-    struct scene s = {.worked = worked_new(), .path = cluster_path("loss")};
+    struct scene s = set_scene(SESSION);
     int unread;
 
-    s.proxy = proxy_before(server, 0);
-    set_session(SESSION);
-    s.client = cluster_client();
-    s.next = cluster_mutex(s.client, s.path);
     s.tool = run_unread(&s, &unread);
     check_wait(atomic_load(&s.worked.shared->begun) == 1, 3 * WAIT_MS);
     check_ok(kill(atomic_load(&s.worked.shared->pid), SIGKILL));
     check_num(tool_signal(&s.tool), ==, SIGKILL);
     close(unread);
-    end(&s);
 }
 
 /* The main thread waits for a descriptor. Where the kernel does not say it: after a while. */
 static bool is_polling(pid_t pid)
 {
-    char name[40], where[80] = "";
-    snprintf(name, sizeof name, "/proc/%d/wchan", (int)pid);
-    FILE *file = fopen(name, "r");
+    char where[80] = "";
+    FILE *file = fopen(written("/proc/%d/wchan", (int)pid), "r");
 
     if (file == NULL)
         return false;
@@ -415,25 +373,17 @@ static bool is_polling(pid_t pid)
 TOOL_TEST(a_signal_makes_no_room)
 {
     const char *path = cluster_path("loss");
-    struct tool tool = {.output = -1};
     int ends[2];
 
     set_session(SESSION);
-    tool_check(0, "", "run", "--not-within", "3600", path, "--", "true");
+    check_said(0, written("run --not-within 3600 %s -- true", path));
     check_ok(pipe2(ends, O_CLOEXEC));
     fill(ends[1]);
-    tool.pid = fork();
-    if (tool.pid == 0) {
-        tool_default_signals();
-        dup2(ends[1], STDERR_FILENO);
-        execl(ZKLOCK, ZKLOCK, "run", "-v", "--not-within", "3600", path, "--", "true",
-              (char *)NULL);
-        _exit(98);
-    }
+    struct tool tool =
+        tool_run_to(ends[1], "run", "-v", "--not-within", "3600", path, "--", "true");
     check_wait(cluster_children(path) == 1, WAIT_MS);
     wait_until(is_polling(tool.pid), WAIT_MS);
-    check_ok(kill(tool.pid, SIGTERM));
-    check_num(tool_signal(&tool), ==, SIGTERM);
+    tool_kill(&tool, SIGTERM);
     check_num(cluster_children(path), ==, 0);
     close(ends[0]);
     close(ends[1]);
@@ -475,7 +425,6 @@ TOOL_TEST(the_session_is_ended)
     check_lost(&s, "the lock was lost: zklock ends the command");
     check_true(!tool_says(&s.tool, "before the end")); /* of a window that is void */
     check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 1);
-    end(&s);
 }
 
 /* Goal: a node that another client deletes ends the command too. zklock soon kills a command that ignores
@@ -490,9 +439,8 @@ TOOL_TEST(the_node_is_deleted)
     check_ok(wire_delete(raw, node, -1));
     check_lost(&s, "the lock was lost: zklock ends the command");
     check_true(!tool_says(&s.tool, "before the end")); /* of a window that is void */
-    check_true(is_gone(atomic_load(&s.worked.shared->pid)));
+    check_true(process_gone(atomic_load(&s.worked.shared->pid)));
     check_num(lag_end_ms(), <, 5000);
-    end(&s);
 }
 
 /* Goal: a link that comes back in time is no loss. */
@@ -509,7 +457,6 @@ TOOL_TEST(a_short_cut_is_no_loss)
     check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 0);
     check_ok(kill(s.tool.pid, SIGTERM));
     check_num(tool_status(&s.tool), ==, 5);
-    end(&s);
 }
 
 int main(int argc, char **argv)

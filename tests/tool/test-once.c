@@ -14,15 +14,9 @@ static int times(const struct worked *worked, int number)
 
 static pid_t only_child(pid_t parent)
 {
-    char name[64];
-    int child = 0;
+    pid_t child = 0;
 
-    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    FILE *file = fopen(name, "re");
-    if (file && fscanf(file, "%d", &child) != 1)
-        child = 0;
-    if (file)
-        fclose(file);
+    process_children(parent, &child, 1);
     return child;
 }
 
@@ -37,16 +31,8 @@ static size_t tree_of(pid_t root, pid_t tree[TREE_MAX])
     size_t n = 1;
 
     tree[0] = root;
-    for (size_t i = 0; i < n; i++) {
-        char name[64];
-        int pid;
-        snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)tree[i], (int)tree[i]);
-        FILE *file = fopen(name, "re");
-        while (file && n < TREE_MAX && fscanf(file, "%d", &pid) == 1)
-            tree[n++] = pid;
-        if (file)
-            fclose(file);
-    }
+    for (size_t i = 0; i < n; i++)
+        n += process_children(tree[i], tree + n, TREE_MAX - n);
     for (size_t i = n - 1; i > 0; i--) {
         dice = dice * 1103515245 + 12345;
         size_t j = (dice >> 16) % (i + 1);
@@ -82,10 +68,9 @@ static void kill_one(pid_t zklock, int number)
 /* Blanks stand for NULs. */
 static bool proc_says(pid_t pid, const char *file, const char *words)
 {
-    char name[64], text[4096];
+    char text[4096];
 
-    snprintf(name, sizeof name, "/proc/%d/%s", (int)pid, file);
-    FILE *from = fopen(name, "re");
+    FILE *from = fopen(written("/proc/%d/%s", (int)pid, file), "re");
     size_t n = from ? fread(text, 1, sizeof text - 1, from) : 0;
     if (from)
         fclose(from);
@@ -129,9 +114,9 @@ static void kill_by_program(pid_t zklock, int number)
     size_t n = tree_of(zklock, tree);
 
     for (size_t i = 0; i < n; i++) {
-        char name[64], program[600] = "";
-        snprintf(name, sizeof name, "/proc/%d/exe", (int)tree[i]);
-        if (readlink(name, program, sizeof program - 1) > 0 && strcmp(program, ZKLOCK) == 0)
+        char program[600] = "";
+        if (readlink(written("/proc/%d/exe", (int)tree[i]), program, sizeof program - 1) > 0 &&
+            strcmp(program, ZKLOCK) == 0)
             check_ok(kill(tree[i], number));
     }
 }
@@ -183,7 +168,6 @@ static void check_killer(const char *name, kill_fn killer, int rounds)
     killer(tool.pid, SIGTERM);
     check_num(tool_status(&tool), ==, 5);
     check_num(times(&worked, SIGTERM), ==, 1);
-    worked_free(&worked);
 }
 
 TOOL_TEST(a_signal_to_all_comes_once)
@@ -218,7 +202,6 @@ TOOL_TEST(a_signal_to_the_program_ends_the_command)
     worked_wait(&worked, 1);
     kill_by_program(tool.pid, SIGTERM);
     check_num(tool_signal(&tool), ==, SIGTERM);
-    worked_free(&worked);
 }
 
 /* Goal: timeout(1), which signals zklock and then its own group, in which zklock is, too. */
@@ -236,7 +219,6 @@ TOOL_TEST(a_signal_of_timeout_comes_once)
         check_wait(times(&worked, SIGTERM) == 1, WAIT_MS);
         check_num(tool_status(&tool), ==, 124);
         check_num(times(&worked, SIGINT), ==, 1);
-        worked_free(&worked);
     }
 }
 
@@ -266,7 +248,6 @@ TOOL_TEST(a_later_signal_to_zklock_counts)
     check_true(apart);
     check_ok(kill(tool.pid, SIGTERM));
     check_num(tool_status(&tool), ==, 5);
-    worked_free(&worked);
 }
 
 /* --- process 1, and parent of strangers ---------------------------------------------------------- */
@@ -293,9 +274,8 @@ TOOL_TEST(process_1_gets_signals)
 
     if (!may_unshare())
         skip();
-    snprintf(line, sizeof line, "exec %s run --servers 127.0.0.1:1 %s -- %s %s 0", ZKLOCK, path,
-             WORK, worked.name);
-    struct tool early = process_1(line);
+    struct tool early = process_1(written("exec %s run --servers 127.0.0.1:1 %s -- %s %s 0", ZKLOCK,
+                                          path, WORK, worked.name));
     check_wait(proc_says(only_child(early.pid), "comm", "zklock") &&
                    tool_guard(&(struct tool){.pid = only_child(early.pid)}) != 0,
                WAIT_MS);
@@ -315,7 +295,6 @@ TOOL_TEST(process_1_gets_signals)
     check_ok(kill(only_child(holder.pid), SIGTERM));
     check_num(tool_status(&holder), ==, 5);
     check_num(times(&worked, SIGTERM), ==, 1);
-    worked_free(&worked);
 }
 
 /* Goal: strangers whose parent zklock becomes do not stay zombies: while it waits, and while the command
@@ -335,9 +314,7 @@ TOOL_TEST(strangers_do_not_stay)
     struct tool waiter = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
     check_wait(tree_of(holder.pid, tree) == 4, WAIT_MS); /* with guard, anchor and command */
     check_wait(tree_of(waiter.pid, tree) == 4, WAIT_MS);
-    check_ok(kill(waiter.pid, SIGTERM));
-    check_num(tool_signal(&waiter), ==, SIGTERM);
+    tool_kill(&waiter, SIGTERM);
     check_ok(kill(holder.pid, SIGTERM));
     check_num(tool_status(&holder), ==, 5);
-    worked_free(&worked);
 }

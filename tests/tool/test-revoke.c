@@ -19,13 +19,12 @@ TOOL_TEST(a_holder_lets_go)
 {
     struct worked held = worked_new();
 
-    struct tool tool = tool_run("run", "/ask/run", "--", WORK, held.name, "600000");
+    struct tool tool = tool_line("run /ask/run -- work %s 600000", held.name);
     worked_wait(&held, 1);
-    tool_check(0, "asked ", "revoke", "--within", "120", "/ask/run");
+    check_said(0, "revoke --within 120 /ask/run", "asked ");
     check_num(cluster_children("/ask/run"), ==, 0);
     tool_wait(&tool);
-    tool_check(0, "/ask/run has no holder", "revoke", "--within", "120", "/ask/run");
-    worked_free(&held);
+    check_said(0, "revoke --within 120 /ask/run", "/ask/run has no holder");
 }
 
 /* Goal: revoke names a holder that has not released after the time, and says what to do. It asks all
@@ -37,26 +36,26 @@ TOOL_TEST(who_does_not_listen_is_told_of)
     const char *first = contender("/ask/deaf", "__READ__", owner_text(1));
     const char *second = contender("/ask/deaf", "__READ__", owner_text(2));
     const char *waits = contender("/ask/deaf", "__WRIT__", "writer");
-    tool_check(0, "asked ", "revoke", "/ask/deaf");
+    check_said(0, "revoke /ask/deaf", "asked ");
     check_ok(wire_get(raw, first, data, sizeof data, NULL));
     check_text(data, "__REVOKE__");
     check_ok(wire_get(raw, second, data, sizeof data, NULL));
     check_text(data, "__REVOKE__");
     check_ok(wire_get(raw, waits, data, sizeof data, NULL));
     check_text(data, "writer");
-    tool_check(1, "has not released the lock: zklock break /ask/deaf/", "revoke", "--within", "0.3",
-               "/ask/deaf");
-    tool_check(0, "asked writer to release", "revoke", waits);
+    check_said(1, "revoke --within 0.3 /ask/deaf",
+               "has not released the lock: zklock break /ask/deaf/");
+    check_said(0, written("revoke %s", waits), "asked writer to release");
     check_ok(wire_get(raw, waits, data, sizeof data, NULL));
     check_text(data, "__REVOKE__");
 }
 
 TOOL_TEST(wrong_calls_of_revoke_are_told)
 {
-    tool_check(64, "--within must be a number of seconds", "revoke", "--within", "soon", "/ask/x");
-    tool_check(64, "one PATH, not 2 words", "revoke", "/ask/x", "/ask/y");
-    tool_check(64, "--within requires a value", "revoke", "/ask/x", "--within");
-    tool_check(0, "/ask/nowhere/at/all has no holder", "revoke", "/ask/nowhere/at/all");
+    check_said(64, "revoke --within soon /ask/x", "--within must be a number of seconds");
+    check_said(64, "revoke /ask/x /ask/y", "one PATH, not 2 words");
+    check_said(64, "revoke /ask/x --within", "--within requires a value");
+    check_said(0, "revoke /ask/nowhere/at/all", "/ask/nowhere/at/all has no holder");
 }
 
 /* Goal: a node that is not there was not asked, whatever its name, and whether its lock is there or not. */
@@ -66,21 +65,21 @@ TOOL_TEST(a_node_that_is_not_there_is_told)
     char path[700];
 
     contender("/ask/some", "lock-", owner_text(1));
-    tool_check(1, "the node /ask/some/NO-SUCH does not exist", "revoke", "/ask/some/NO-SUCH");
-    snprintf(path, sizeof path, "/ask/some/%s", node);
-    tool_check(1, "does not exist: zklock status shows the nodes", "revoke", path);
-    snprintf(path, sizeof path, "/ask/none/%s", node);
-    tool_check(1, "does not exist: zklock status shows the nodes", "revoke", path);
+    check_said(1, "revoke /ask/some/NO-SUCH", "the node /ask/some/NO-SUCH does not exist");
+    check_said(1, written("revoke /ask/some/%s", node),
+               "does not exist: zklock status shows the nodes");
+    check_said(1, written("revoke /ask/none/%s", node),
+               "does not exist: zklock status shows the nodes");
     contender("/ask/permits/leases", "lease-", owner_text(1));
-    tool_check(1, "does not exist", "revoke", "/ask/permits/leases/NO-SUCH");
+    check_said(1, "revoke /ask/permits/leases/NO-SUCH", "does not exist");
     check_ok(wire_create(raw, "/ask/empty", "", WIRE_PERSISTENT, NULL, 0));
-    tool_check(0, "/ask/empty has no holder", "revoke", "/ask/empty");
+    check_said(0, "revoke /ask/empty", "/ask/empty has no holder");
     int length =
         snprintf(path, sizeof path, "/ask/%0480d", 0); /* so that its nodes are longer than 512 */
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
     snprintf(path + length, sizeof path - (size_t)length, "/%s", node);
     check_ok(wire_create(raw, path, "far", WIRE_EPHEMERAL, NULL, 0));
-    tool_check(0, "asked far to release /ask/000", "revoke", path);
+    check_said(0, written("revoke %s", path), "asked far to release /ask/000");
 }
 
 /* Goal: all holders of a path are asked, be it those of a semaphore and a mutex that share it. The path may
@@ -92,8 +91,8 @@ TOOL_TEST(all_holders_of_a_path_are_asked)
     contender("/ask/both", "lock-", "mutex");
     contender("/ask/both/leases", "lease-", "permit");
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        tool_check(0, " to release /ask/both/_c_", "revoke", paths[i]);
-        tool_check(0, " to release /ask/both/leases/_c_", "revoke", paths[i]);
+        check_said(0, written("revoke %s", paths[i]), " to release /ask/both/_c_");
+        check_said(0, written("revoke %s", paths[i]), " to release /ask/both/leases/_c_");
     }
 }
 
@@ -137,15 +136,15 @@ TOOL_TEST(break_without_a_terminal_wants_yes)
 {
     const char *holds = contender("/break/yes", "lock-", owner_text(1));
     const char *waits = contender("/break/yes", "lock-", owner_text(2));
-    tool_check(64, "give --yes", "break", holds);
+    check_said(64, written("break %s", holds), "give --yes");
     check_true(is_there(holds));
-    tool_check(0, "deleted /break/yes/", "break", "--yes", waits);
+    check_said(0, written("break --yes %s", waits), "deleted /break/yes/");
     check_true(!is_there(waits) && is_there(holds));
-    tool_check(1, "zklock: the node ", "break", "--yes", waits);
+    check_said(1, written("break --yes %s", waits), "zklock: the node ");
     const char *permit = contender("/break/permits/leases", "lease-", owner_text(3));
-    tool_check(0, "deleted /break/permits/leases/", "break", "--yes", permit);
+    check_said(0, written("break --yes %s", permit), "deleted /break/permits/leases/");
     check_true(!is_there(permit));
-    tool_check(1, "is not the node of a contender", "break", "--yes", "/break/yes");
+    check_said(1, "break --yes /break/yes", "is not the node of a contender");
     check_true(is_there(holds));
 }
 
@@ -161,17 +160,17 @@ TOOL_TEST(what_is_no_node_is_told)
     contender("/break-top/below/deep", "lock-", owner_text(1));
     contender("/break-permits/leases", "lease-", owner_text(1));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        tool_check(1, "is not the node of a contender", "break", "--yes", others[i]);
-    tool_check(1, "the node /break-none does not exist", "break", "--yes", "/break-none");
+        check_said(1, written("break --yes %s", others[i]), "is not the node of a contender");
+    check_said(1, "break --yes /break-none", "the node /break-none does not exist");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         for (size_t c = 0; c < sizeof commands / sizeof commands[0]; c++) {
-            struct tool tool =
-                c == 0 ? tool_run("break", "--yes", bad[i]) : tool_run(commands[c], bad[i]);
+            struct tool tool = c == 0 ? tool_line("break --yes '%s'", bad[i])
+                                      : tool_line("%s '%s'", commands[c], bad[i]);
             if (tool_status(&tool) != 64)
                 fail_msg("zklock %s \"%s\": %s", commands[c], bad[i], tool_text(&tool));
             close(tool.output);
         }
-        struct tool run = tool_run("run", bad[i], "--", "true");
+        struct tool run = tool_line("run '%s' -- true", bad[i]);
         check_num(tool_status(&run), ==, 64);
         close(run.output);
     }

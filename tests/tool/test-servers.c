@@ -14,7 +14,6 @@
 
 #include "bytes.h"
 #include "tool/net.h"
-#include "proxy_before.h"
 #include "snapshot.h"
 
 static struct zks *ensemble;
@@ -30,17 +29,19 @@ static void begin(const struct zks_options *options)
 
 static int end(void **state)
 {
+    int rc = tool_end(state);
+
     zks_stop(ensemble);
     ensemble = NULL;
-    return cluster_raw_close(state);
+    return rc;
 }
 
-#define SERVERS_TEST(name) TEST_IN(name, tool_prepare, end)
+#define SERVERS_TEST(name) WORLD_TEST_IN(name, tool_prepare, end)
 
 /* The test fails if the words are said. */
 static void check_silent(const char *words)
 {
-    struct tool tool = tool_run("doctor", "/not/there");
+    struct tool tool = tool_line("doctor /not/there");
 
     check_num(tool_status(&tool), >=, 0);
     if (tool_says(&tool, words))
@@ -50,7 +51,7 @@ static void check_silent(const char *words)
 SERVERS_TEST(servers_in_order_are_not_spoken_of)
 {
     begin(&(struct zks_options){.nodes = 3});
-    tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
+    check_said(0, "doctor /not/there", "1 lock, 0 problems\n");
     check_silent("servers");
 }
 
@@ -61,14 +62,12 @@ SERVERS_TEST(servers_that_differ_are_found)
     const char *lines = "tickTime=700\nminSessionTimeout=3000\nmaxSessionTimeout=20000";
 
     begin(&(struct zks_options){.nodes = 3, .node_extra = {[1] = lines}});
-    tool_check(1, "problem: tickTime is 100 ms at 127.0.0.1:", "doctor", "/not/there");
-    tool_check(1, "problem: minSessionTimeout is 200 ms at 127.0.0.1:", "doctor", "/not/there");
-    tool_check(1, "problem: maxSessionTimeout is 60000 ms at 127.0.0.1:", "doctor", "/not/there");
-    tool_check(1, "1 lock, 3 problems\n", "doctor", "/not/there");
-    tool_check(1, "problem: a session timeout of 1000 ms is less than two ticks of 127.0.0.1:",
-               "doctor", "--session-timeout", "1", "/not/there");
-    tool_check(1, "ask for 1400 ms or more", "doctor", "--session-timeout", "1", "/not/there");
-    tool_check(1, "1 lock, 4 problems\n", "doctor", "--session-timeout", "1", "/not/there");
+    check_said(1, "doctor /not/there", "problem: tickTime is 100 ms at 127.0.0.1:",
+               "problem: minSessionTimeout is 200 ms at 127.0.0.1:",
+               "problem: maxSessionTimeout is 60000 ms at 127.0.0.1:", "1 lock, 3 problems\n");
+    check_said(1, "doctor --session-timeout 1 /not/there",
+               "problem: a session timeout of 1000 ms is less than two ticks of 127.0.0.1:",
+               "ask for 1400 ms or more", "1 lock, 4 problems\n");
     check_silent("two ticks");
 }
 
@@ -78,13 +77,11 @@ SERVERS_TEST(tick_of_the_setting_is_compared)
 {
     begin(&(struct zks_options){.nodes = 3, .node_extra = {[2] = "tickTime=250"}});
     check_ok(setenv("ZKLOCK_TICK", "0.1", 1));
-    tool_check(1,
-               "problem: the setting tick is 0.1 s, but tickTime is 250 ms at 127.0.0.1:", "doctor",
-               "/not/there");
-    tool_check(1, ": make tick 0.25 or more", "doctor", "/not/there");
+    check_said(1, "doctor /not/there",
+               "problem: the setting tick is 0.1 s, but tickTime is 250 ms at 127.0.0.1:",
+               ": make tick 0.25 or more");
     check_ok(setenv("ZKLOCK_TICK", "0.25", 1));
     check_silent("the setting tick");
-    check_ok(unsetenv("ZKLOCK_TICK"));
 }
 
 /* Goal: the doctor asks a server at an IPv6 address like any other. */
@@ -101,8 +98,7 @@ SERVERS_TEST(a_server_at_an_ipv6_address_is_asked)
     close(fd);
     begin(&(struct zks_options){.hosts = {"::1"}, .node_extra = {"tickTime=700"}});
     check_num(zks_connect_string(ensemble)[0], ==, '[');
-    tool_check(1, "less than two ticks of [::1]:", "doctor", "--session-timeout", "1",
-               "/not/there");
+    check_said(1, "doctor --session-timeout 1 /not/there", "less than two ticks of [::1]:");
     check_silent("did not answer");
 }
 
@@ -114,14 +110,12 @@ SERVERS_TEST(servers_that_do_not_tell_are_named)
         .nodes = 3,
         .node_extra = {
             [0] = "4lw.commands.whitelist=srvr,conf", [2] = "4lw.commands.whitelist=srvr,ruok"}});
-    tool_check(0, " to have them checked, allow conf in its", "doctor", "/not/there");
-    tool_check(0, " to have local sessions and observer masters found, allow mntr in its", "doctor",
-               "/not/there");
-    tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
+    check_said(0, "doctor /not/there", " to have them checked, allow conf in its",
+               " to have local sessions and observer masters found, allow mntr in its",
+               "1 lock, 0 problems\n");
     check_ok(zks_kill_node(ensemble, 1));
     check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
-    tool_check(0, " did not answer srvr", "doctor", "/not/there");
-    tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
+    check_said(0, "doctor /not/there", " did not answer srvr", "1 lock, 0 problems\n");
 }
 
 /* Goal: an observer is named; one that hangs on a follower makes that one a problem. */
@@ -132,8 +126,8 @@ SERVERS_TEST(observer_masters_are_found)
     int port;
 
     begin(&options);
-    tool_check(0, " is an observer: check that no follower has observerMasterPort", "doctor",
-               "/not/there");
+    check_said(0, "doctor /not/there",
+               " is an observer: check that no follower has observerMasterPort");
     end(NULL);
     check_ok(net_free_ports(&port, 1));
     snprintf(line, sizeof line, "observerMasterPort=%d", port);
@@ -141,18 +135,17 @@ SERVERS_TEST(observer_masters_are_found)
      * would be worse: the second one joins and leaves without end, and the ensemble is hardly ever complete. */
     options.node_extra[0] = options.node_extra[3] = line;
     begin(&options);
-    tool_check(1, " is an observer master: ", "doctor", "/not/there");
+    check_said(1, "doctor /not/there", " is an observer master: ");
 }
 
 /* Goal: the doctor warns of local sessions, which show as its own ones are such. */
 SERVERS_TEST(local_sessions_are_found)
 {
     begin(&(struct zks_options){.nodes = 3, .cfg_extra = "localSessionsEnabled=true"});
-    tool_check(1,
+    check_said(1, "doctor /not/there",
                " has local sessions, and a hold's window may outlast one: remove "
                "localSessionsEnabled",
-               "doctor", "/not/there");
-    tool_check(1, "1 lock, 3 problems\n", "doctor", "/not/there");
+               "1 lock, 3 problems\n");
 }
 
 /* --- a follower with data of its own ----------------------------------------------------------- */
@@ -211,21 +204,20 @@ SERVERS_TEST(a_list_accuses_nobody)
 
     begin(&(struct zks_options){.nodes = 3, .max_session_ms = WIRE_LASTING_MS});
     size_t follower = (size_t)make_holder(&leader);
-    struct proxy *proxy = proxy_before(ensemble, (int)follower);
+    struct proxy *proxy = world_proxy_to(ensemble, follower);
     snprintf(servers, sizeof servers, "%s,%s,%s", proxy_address(proxy),
              zks_address(ensemble, (follower + 1) % 3), proxy_address(proxy));
     proxy_set_hook(proxy, hide_in_lists, NULL);
-    tool_check(0, ", 0 problems\n", "doctor", "--servers", servers, "/apart/lock");
+    check_said(0, written("doctor --servers %s /apart/lock", servers), ", 0 problems\n");
     proxy_set_hook(proxy, NULL, NULL);
     proxy_hang_up_on(proxy, PROXY_CONNECT);
     snprintf(words, sizeof words,
              "what %s shows was not compared to the end: no ZooKeeper server could be reached",
              proxy_address(proxy));
-    struct tool tool = tool_run("doctor", "--servers", servers, "/apart/lock");
+    struct tool tool = tool_line("doctor --servers %s /apart/lock", servers);
     check_num(tool_status(&tool), ==, 0);
     const char *told = strstr(tool_text(&tool), words);
     check_true(told && !strstr(told + 1, words)); /* once, though it is twice in the list */
-    proxy_stop(proxy);
     wire_close(leader);
 }
 
@@ -244,9 +236,8 @@ static size_t refuse_lists(enum proxy_dir dir, int op, unsigned char *frame, siz
 /* The doctor's own session is at any of them, and where it is at this one its look ends with 69. */
 static void one_that_cannot_be_looked_at_hides_none(size_t apart)
 {
-    char words[128];
     struct tool tool;
-    struct proxy *proxy = proxy_before(ensemble, (int)(apart + 1) % 3);
+    struct proxy *proxy = world_proxy_to(ensemble, (apart + 1) % 3);
     const char *list[] = {zks_address(ensemble, (apart + 2) % 3), proxy_address(proxy),
                           zks_address(ensemble, apart)};
     char servers[256];
@@ -255,27 +246,23 @@ static void one_that_cannot_be_looked_at_hides_none(size_t apart)
     snprintf(servers, sizeof servers, "%s,%s,%s", list[0], list[1], list[2]);
     proxy_set_hook(proxy, refuse_lists, NULL);
     do {
-        tool = tool_run("doctor", "--servers", servers, "/apart/lock");
+        tool = tool_line("doctor --servers %s /apart/lock", servers);
         status = tool_status(&tool);
     } while (status == 69);
     check_num(status, ==, 1);
-    snprintf(words, sizeof words, "%s shows the node " NODE "0 of holder", list[2]);
-    check_true(tool_says(&tool, words));
-    snprintf(words, sizeof words, "what %s shows was not compared to the end", list[1]);
-    check_true(tool_says(&tool, words));
-    proxy_stop(proxy);
+    check_true(tool_says(&tool, written("%s shows the node " NODE "0 of holder", list[2])));
+    check_true(tool_says(&tool, written("what %s shows was not compared to the end", list[1])));
 }
 
 /* A wait behind a node that only its own server has, with no other one to go to. */
 static void the_waiter_is_told(void)
 {
-    struct tool tool = tool_run("run", "-v", "--session-timeout", "2", "/apart/lock", "--", "true");
+    struct tool tool = tool_line("run -v --session-timeout 2 /apart/lock -- true");
 
     check_wait(tool_says(&tool, "zklock: the server shows a node that the leader lacks: to another "
                                 "one; zklock doctor says which\n"),
                WAIT_MS);
-    check_ok(kill(tool.pid, SIGTERM));
-    check_num(tool_signal(&tool), ==, SIGTERM);
+    tool_kill(&tool, SIGTERM);
 }
 
 /* Goal: a follower that shows a node that the leader does not have, and lacks one that it has
@@ -284,32 +271,29 @@ static void the_waiter_is_told(void)
 SERVERS_TEST(a_follower_with_data_of_its_own_is_found)
 {
     struct wire *leader;
-    char words[256];
 
     begin(&(struct zks_options){.nodes = 3, .no_digest = true, .max_session_ms = WIRE_LASTING_MS});
     size_t follower = (size_t)make_holder(&leader);
-    tool_check(0, " 0 problems\n", "doctor", "/apart/lock");
+    check_said(0, "doctor /apart/lock", " 0 problems\n");
     set_apart(follower);
-    snprintf(words, sizeof words,
-             "problem: %s shows the node " NODE
-             "0 of holder, which the leader does not have: clients "
-             "of that server may wait behind it for ever",
-             zks_address(ensemble, follower));
-    tool_check(1, words, "doctor", "/apart");
-    snprintf(words, sizeof words,
-             "problem: %s does not show the node " NODE
-             "1 of holder, which the leader has: clients of "
-             "that server do not wait for it",
-             zks_address(ensemble, follower));
-    tool_check(1, words, "doctor", "/");
+    check_said(1, "doctor /apart",
+               written("problem: %s shows the node " NODE
+                       "0 of holder, which the leader does not have: clients "
+                       "of that server may wait behind it for ever",
+                       zks_address(ensemble, follower)));
+    check_said(1, "doctor /",
+               written("problem: %s does not show the node " NODE
+                       "1 of holder, which the leader has: clients of "
+                       "that server do not wait for it",
+                       zks_address(ensemble, follower)));
     one_that_cannot_be_looked_at_hides_none(follower);
     check_ok(setenv("ZKLOCK_SERVERS", zks_address(ensemble, follower), 1));
-    tool_check(0, "the list lacks servers of the ensemble", "doctor", "/apart");
+    check_said(0, "doctor /apart", "the list lacks servers of the ensemble");
     the_waiter_is_told();
-    tool_check(70, "the server does not answer as ZooKeeper does", "revoke", "/apart/lock");
-    tool_check(70, "that server has data of its own", "revoke", "/apart/lock");
-    tool_check(70, "that server has data of its own", "revoke", "--within", "5", NODE "0");
-    tool_check(70, "that server has data of its own", "break", "--yes", NODE "0");
+    check_said(70, "revoke /apart/lock", "the server does not answer as ZooKeeper does");
+    check_said(70, "revoke /apart/lock", "that server has data of its own");
+    check_said(70, written("revoke --within 5 %s", NODE "0"), "that server has data of its own");
+    check_said(70, written("break --yes %s", NODE "0"), "that server has data of its own");
     check_ok(wire_delete(leader, NODE "1", -1));
     wire_close(leader);
 }
@@ -352,32 +336,29 @@ static size_t count_sessions(enum proxy_dir dir, int op, unsigned char *frame, s
  * command is not run under a lock there. */
 SERVERS_TEST(another_make_is_named)
 {
-    char servers[128];
     struct proxy *proxy;
     int port = 0;
 
     begin(&(struct zks_options){0});
     check_ok(net_free_ports(&port, 1));
     pid_t other = begin_other(port, "ClickHouse Keeper version: v24.8\nMode: standalone\n");
-    snprintf(servers, sizeof servers, "%s,127.0.0.1:%d", zks_connect_string(ensemble), port);
-    check_ok(setenv("ZKLOCK_SERVERS", servers, 1));
-    tool_check(1, " is no ZooKeeper: nothing shows how it ends sessions", "doctor", "/not/there");
-    tool_check(1, "1 lock, 1 problem\n", "doctor", "/not/there");
+    check_ok(setenv("ZKLOCK_SERVERS",
+                    written("%s,127.0.0.1:%d", zks_connect_string(ensemble), port), 1));
+    check_said(1, "doctor /not/there", " is no ZooKeeper: nothing shows how it ends sessions",
+               "1 lock, 1 problem\n");
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
     other = begin_other(port, "This ZooKeeper instance is not currently serving requests\n");
-    tool_check(0, " serves no requests now: it starts, or has no quorum", "doctor", "/not/there");
+    check_said(0, "doctor /not/there", " serves no requests now: it starts, or has no quorum");
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
-    proxy = proxy_before(ensemble, 0);
+    proxy = world_proxy_to(ensemble, 0);
     proxy_set_hook(proxy, count_sessions, NULL);
     check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
-    tool_check(1, "the server is no ZooKeeper", "doctor", "/not/there");
-    tool_check(69,
+    check_said(1, "doctor /not/there", "the server is no ZooKeeper");
+    check_said(69, "run /elsewhere -- true",
                "the server is no ZooKeeper (by its session id): how long it keeps a session is not "
-               "provable, so",
-               "run", "/elsewhere", "--", "true");
-    proxy_stop(proxy);
+               "provable, so");
     check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(ensemble), 1));
     check_silent("is no ZooKeeper");
 }

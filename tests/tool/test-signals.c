@@ -23,24 +23,10 @@ static int times(const struct worked *worked, int number)
 /* A zklock whose command counts its signals. */
 static struct tool counting(const struct worked *worked, const char *path)
 {
-    struct tool tool = tool_run("run", path, "--", WORK, worked->name, "0", "count");
+    struct tool tool = tool_line("run %s -- work %s 0 count", path, worked->name);
 
     worked_wait(worked, 1);
     return tool;
-}
-
-/* State of a process as /proc has it: 'T' is stopped. */
-static char state_of(pid_t pid)
-{
-    char name[64], state = '?';
-
-    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(name, "re");
-    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-        state = '?';
-    if (file)
-        fclose(file);
-    return state;
 }
 
 /* Goal: what is sent to zklock reaches the command, each signal once, and the command's own end counts. */
@@ -58,26 +44,20 @@ TOOL_TEST(signals_reach_the_command)
     check_num(tool_status(&tool), ==, 5);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         check_num(times(&worked, numbers[i]), ==, 1);
-    worked_free(&worked);
 }
 
 /* Goal: they reach all of the command's group. */
 TOOL_TEST(signals_reach_the_whole_group)
 {
     struct worked one = worked_new(), two = worked_new();
-    char line[600];
 
-    snprintf(line, sizeof line, "%s %s 0 count & %s %s 0 count & wait", WORK, one.name, WORK,
-             two.name);
-    struct tool tool = tool_run("run", cluster_path("group"), "-c", line);
+    struct tool tool = tool_line("run %s -c 'work %s 0 count & work %s 0 count & wait'",
+                                 cluster_path("group"), one.name, two.name);
     worked_wait(&one, 1);
     worked_wait(&two, 1);
-    check_ok(kill(tool.pid, SIGTERM));
-    check_num(tool_signal(&tool), ==, SIGTERM); /* the shell's */
+    tool_kill(&tool, SIGTERM); /* the shell's */
     check_num(times(&one, SIGTERM), ==, 1);
     check_num(times(&two, SIGTERM), ==, 1);
-    worked_free(&one);
-    worked_free(&two);
 }
 
 /* Goal: each signal that ends a program ends a zklock that waits, which then leaves no node; and no command
@@ -90,7 +70,7 @@ TOOL_TEST(signals_end_the_wait)
     struct tool holder = counting(&worked, path);
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        struct tool tool = tool_run("run", path, "--", WORK, worked.name, "1");
+        struct tool tool = tool_line("run %s -- work %s 1", path, worked.name);
         check_wait(cluster_children(path) == 2, WAIT_MS);
         check_ok(kill(tool.pid, numbers[i]));
         check_num(tool_signal(&tool), ==, numbers[i]);
@@ -99,7 +79,6 @@ TOOL_TEST(signals_end_the_wait)
     check_num(atomic_load(&worked.shared->begun), ==, 1);
     check_ok(kill(holder.pid, SIGTERM));
     check_num(tool_status(&holder), ==, 5);
-    worked_free(&worked);
 }
 
 /* Goal: a signal that was ignored when zklock was called, as under nohup, is ignored by it and by its
@@ -107,17 +86,13 @@ TOOL_TEST(signals_end_the_wait)
 TOOL_TEST(ignored_signals_stay_ignored)
 {
     struct worked worked = worked_new();
-    char line[700];
 
-    snprintf(line, sizeof line, "trap '' HUP; exec %s run %s -- %s %s 0", ZKLOCK,
-             cluster_path("nohup"), WORK, worked.name);
-    struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    struct tool tool = tool_line("trap '' HUP; exec zklock run %s -- work %s 0",
+                                 cluster_path("nohup"), worked.name);
     worked_wait(&worked, 1);
     check_ok(kill(tool.pid, SIGHUP));
     check_ok(kill(atomic_load(&worked.shared->pid), SIGHUP));
-    check_ok(kill(tool.pid, SIGTERM));
-    check_num(tool_signal(&tool), ==, SIGTERM);
-    worked_free(&worked);
+    tool_kill(&tool, SIGTERM);
 }
 
 /* Goal: SIGTSTP stops the command, SIGCONT continues it. The process that stopped may be the command alone,
@@ -129,14 +104,13 @@ TOOL_TEST(stops_are_passed_on)
     pid_t command = atomic_load(&worked.shared->pid);
 
     check_ok(kill(command, SIGSTOP)); /* of its own, which is nobody else's business */
-    check_wait(state_of(command) == 'T', WAIT_MS);
-    check_true(state_of(tool.pid) != 'T');
+    check_wait(process_state(command, NULL) == 'T', WAIT_MS);
+    check_true(process_state(tool.pid, NULL) != 'T');
     check_ok(kill(tool.pid, SIGCONT));
-    check_wait(state_of(command) != 'T', WAIT_MS);
+    check_wait(process_state(command, NULL) != 'T', WAIT_MS);
     check_wait(times(&worked, SIGCONT) == 1, WAIT_MS);
     check_ok(kill(tool.pid, SIGTERM));
     check_num(tool_status(&tool), ==, 5);
-    worked_free(&worked);
 }
 
 /* Goal: without a terminal a SIGTSTP to zklock stops the command and nobody else, until SIGCONT. That comes once, even
@@ -152,8 +126,8 @@ TOOL_TEST(a_stop_from_outside_lasts)
     pid_t command = atomic_load(&worked.shared->pid);
     for (int i = 0; i < STOPS; i++) {
         check_ok(kill(tool.pid, SIGTSTP));
-        check_wait(state_of(command) == 'T', WAIT_MS);
-        check_true(state_of(tool.pid) != 'T');
+        check_wait(process_state(command, NULL) == 'T', WAIT_MS);
+        check_true(process_state(tool.pid, NULL) != 'T');
         check_num(times(&worked, SIGCONT), ==, i); /* not by itself */
         check_ok(kill(tool.pid, SIGCONT));
         check_wait(times(&worked, SIGCONT) > i, WAIT_MS);
@@ -161,7 +135,6 @@ TOOL_TEST(a_stop_from_outside_lasts)
     check_ok(kill(tool.pid, SIGTERM));
     check_num(tool_status(&tool), ==, 5);
     check_num(times(&worked, SIGCONT), ==, STOPS);
-    worked_free(&worked);
 }
 
 /* Goal: zklock ends even a stopped command when the lock is lost. */
@@ -174,12 +147,11 @@ TOOL_TEST(a_stopped_command_is_ended)
 
     tool = counting(&worked, path);
     check_ok(kill(atomic_load(&worked.shared->pid), SIGSTOP));
-    check_wait(state_of(atomic_load(&worked.shared->pid)) == 'T', WAIT_MS);
+    check_wait(process_state(atomic_load(&worked.shared->pid), NULL) == 'T', WAIT_MS);
     cluster_child(path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
     check_num(tool_status(&tool), ==, 79);
     check_num(times(&worked, SIGTERM), ==, 1);
-    worked_free(&worked);
 }
 
 /* Goal: zklock passes a request to release on as SIGTERM, once, and holds the lock until the command has
@@ -187,7 +159,7 @@ TOOL_TEST(a_stopped_command_is_ended)
 TOOL_TEST(a_request_to_let_go_is_a_sigterm)
 {
     const char *path = cluster_path("revoke");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = world_client();
     struct worked worked = worked_new();
     struct tool tool = counting(&worked, path);
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -199,6 +171,4 @@ TOOL_TEST(a_request_to_let_go_is_a_sigterm)
     check_num(tool_status(&tool), ==, 5);
     check_true(tool_says(&tool, "another client asks for the lock: the command gets SIGTERM"));
     check_num(times(&worked, SIGTERM), ==, 1);
-    cluster_free(client, NULL);
-    worked_free(&worked);
 }

@@ -14,43 +14,36 @@ TOOL_TEST(locks_below_a_path_are_told)
 {
     struct worked held = worked_new();
 
-    struct tool tool = tool_run("run", "/tell/a", "--", WORK, held.name, "600000");
+    struct tool tool = tool_line("run /tell/a -- work %s 600000", held.name);
     worked_wait(&held, 1);
-    struct tool waits = tool_run("run", "-w", "120", "/tell/a", "--", "true");
+    struct tool waits = tool_line("run -w 120 /tell/a -- true");
     check_wait(cluster_children("/tell/a") == 2, WAIT_MS);
     contender("/tell/deep/b", "__READ__", owner_text(1));
     contender("/tell/deep/b", "__READ__", owner_text(2));
     contender("/tell/deep/b", "__WRIT__", "somebody");
     check_ok(wire_create(raw, "/tell/free", "", WIRE_PERSISTENT, NULL, 0));
 
-    tool_check(0, "/tell/a  mutex, 1 held, 1 waiting\n  holds  lock ", "status", "/tell");
-    tool_check(0, "/tell/deep/b  rwlock, 2 held, 1 waiting\n  holds  read ", "status", "/tell");
-    tool_check(0, "  waits  write   somebody ", "status", "/tell");
-    tool_check(0, "/tell/free  free\n", "status", "/tell");
-    tool_check(0, "/not/there  free\n", "status", "/not/there");
+    check_said(0, "status /tell", "/tell/a  mutex, 1 held, 1 waiting\n  holds  lock ",
+               "/tell/deep/b  rwlock, 2 held, 1 waiting\n  holds  read ",
+               "  waits  write   somebody ", "/tell/free  free\n");
+    check_said(0, "status /not/there", "/not/there  free\n");
     kill(tool.pid, SIGTERM);
     tool_wait(&tool);
     check_num(tool_status(&waits), ==, 0);
-    worked_free(&held);
 }
 
 /* Goal: "/" is everything that can be seen, the server's own nodes aside; below a chroot too. */
 TOOL_TEST(all_locks_are_told)
 {
-    char chroot[256];
 
     contender("/everything/a", "lock-", owner_text(1));
     contender("/top", "lock-", owner_text(1));
-    struct tool tool = tool_run("status", "/");
-    check_num(tool_status(&tool), ==, 0);
-    check_true(tool_says(&tool, "/everything/a  mutex, 1 held, 0 waiting\n"));
-    check_true(tool_says(&tool, "\n/top  mutex, 1 held, 0 waiting\n"));
-    check_true(!tool_says(&tool, "/zookeeper"));
-    snprintf(chroot, sizeof chroot, "%s/everything", zks_connect_string(server));
-    tool = tool_run("status", "--servers", chroot, "/");
+    check_said(0, "status /", "/everything/a  mutex, 1 held, 0 waiting\n",
+               "\n/top  mutex, 1 held, 0 waiting\n", "!/zookeeper");
+    struct tool tool = tool_line("status --servers %s/everything /", zks_connect_string(server));
     check_num(tool_status(&tool), ==, 0);
     check_true(strncmp(tool_text(&tool), "/a  mutex, 1 held, 0 waiting\n", 29) == 0);
-    tool = tool_run("doctor", "/");
+    tool = tool_line("doctor /");
     check_true(tool_status(&tool) <= 1 && tool_says(&tool, "/everything/a  mutex\n"));
 }
 
@@ -68,42 +61,31 @@ TOOL_TEST(idle_paths_can_be_left_out)
     check_ok(wire_create(raw, "/busy/free-permits/leases", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/busy/free-permits/locks", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, "/busy/denied", "", WIRE_PERSISTENT, &nothing, 1, NULL, 0));
-    struct tool tool = tool_run("status", "/busy");
-    check_num(tool_status(&tool), ==, 0);
-    check_true(tool_says(&tool, "/busy/idle  free\n"));
-    check_true(tool_says(&tool, "/busy/free-permits  semaphore, free\n"));
-    tool = tool_run("status", "--busy", "/busy");
-    check_num(tool_status(&tool), ==, 0);
-    check_true(tool_says(&tool, "/busy/held  mutex, 1 held, 0 waiting\n"));
-    check_true(tool_says(&tool, "/busy/permits  semaphore, 1 held, 0 waiting\n"));
-    check_true(tool_says(&tool, "/busy/denied  cannot be read"));
-    check_true(!tool_says(&tool, "/busy/idle") && !tool_says(&tool, "/busy/free-permits"));
-    tool = tool_run("status", "--busy", "--json", "/busy");
-    check_num(tool_status(&tool), ==, 0);
-    check_true(!tool_says(&tool, "/busy/idle"));
-    tool_check(0, "", "status", "--busy", "/busy/idle");
+    check_said(0, "status /busy", "/busy/idle  free\n", "/busy/free-permits  semaphore, free\n");
+    check_said(0, "status --busy /busy", "/busy/held  mutex, 1 held, 0 waiting\n",
+               "/busy/permits  semaphore, 1 held, 0 waiting\n", "/busy/denied  cannot be read",
+               "!/busy/idle", "!/busy/free-permits");
+    check_said(0, "status --busy --json /busy", "!/busy/idle");
+    check_said(0, "status --busy /busy/idle");
 }
 
 /* Goal: a folder of very many free paths is seen by one list of it, and not by a request for each. */
 TOOL_TEST(many_free_paths_are_told_soon)
 {
     enum { PATHS = 300 };
-    char path[64];
 
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     check_ok(wire_create(raw, "/many", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < PATHS; i++) {
-        snprintf(path, sizeof path, "/many/%d", i);
-        check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+        check_ok(wire_create(raw, written("/many/%d", i), "", WIRE_PERSISTENT, NULL, 0));
     }
     contender("/many/7", "lock-", owner_text(1));
     check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
-    tool_check(0, "/many/299  free\n", "status", "/many");
+    check_said(0, "status /many", "/many/299  free\n");
     check_num(proxy_counts(proxy, PROXY_CHILDREN) + proxy_counts(proxy, PROXY_CHILDREN2), <=, 3);
     check_num(proxy_counts(proxy, PROXY_GET), <=, PATHS + 5);
-    tool_check(0, "/many/7  mutex, 1 held, 0 waiting\n", "status", "--busy", "/many");
+    check_said(0, "status --busy /many", "/many/7  mutex, 1 held, 0 waiting\n");
     check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1));
-    proxy_stop(proxy);
 }
 
 /* Goal: the parts of a semaphore are shown as that semaphore. A lock that only has the name of such a part is
@@ -114,35 +96,34 @@ TOOL_TEST(parts_of_a_semaphore_are_told)
     contender("/parts/leases", "lease-", "second");
     check_ok(wire_set(raw, "/parts/leases", "2", -1));
     contender("/parts/locks", "lock-", "third");
-    tool_check(0, "/parts  semaphore, 2 of 2 held, 1 waiting\n  holds  permit  first", "status",
-               "/parts");
-    tool_check(0, "/parts  semaphore, 2 of 2 held, 1 waiting\n  holds  permit  first", "status",
-               "/parts/leases");
-    tool_check(0, "/parts  semaphore, 2 of 2 held, 1 waiting\n", "status", "/parts/locks");
+    check_said(0, "status /parts",
+               "/parts  semaphore, 2 of 2 held, 1 waiting\n  holds  permit  first");
+    check_said(0, "status /parts/leases",
+               "/parts  semaphore, 2 of 2 held, 1 waiting\n  holds  permit  first");
+    check_said(0, "status /parts/locks", "/parts  semaphore, 2 of 2 held, 1 waiting\n");
     contender("/parts-app/locks", "lock-", "one");
     contender("/parts-app/other", "lock-", "two");
-    tool_check(0, "/parts-app/locks  mutex, 1 held, 0 waiting\n  holds  lock    one ", "status",
-               "/parts-app");
-    tool_check(0, "/parts-app/locks  mutex, 1 held, 0 waiting\n", "status", "/parts-app/locks");
+    check_said(0, "status /parts-app",
+               "/parts-app/locks  mutex, 1 held, 0 waiting\n  holds  lock    one ");
+    check_said(0, "status /parts-app/locks", "/parts-app/locks  mutex, 1 held, 0 waiting\n");
     contender("/parts-names/locks", "lock-", "one");
     contender("/parts-names/leases", "lock-", "two");
-    tool_check(0, "/parts-names/leases  mutex, 1 held, 0 waiting\n", "status", "/parts-names");
-    tool_check(0, "/parts-names/locks  mutex, 1 held, 0 waiting\n", "status", "/parts-names");
+    check_said(0, "status /parts-names", "/parts-names/leases  mutex, 1 held, 0 waiting\n",
+               "/parts-names/locks  mutex, 1 held, 0 waiting\n");
     contender("/parts-both", "lock-", "mutex");
     contender("/parts-both/leases", "lease-", "permit");
-    tool_check(0, "/parts-both  mutex and semaphore, 2 held, 0 waiting\n", "status", "/parts-both");
-    tool_check(0, "  holds  permit  permit ", "status", "/parts-both");
-    tool_check(0, "  holds  lock    mutex ", "status", "/parts-both");
+    check_said(0, "status /parts-both", "/parts-both  mutex and semaphore, 2 held, 0 waiting\n",
+               "  holds  permit  permit ", "  holds  lock    mutex ");
     check_ok(wire_create(raw, "/parts-only", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/parts-only/child", "", WIRE_EPHEMERAL, NULL, 0));
-    tool_check(0, "/parts-only  free\n  other  -       session 0x", "status", "/parts-only");
+    check_said(0, "status /parts-only", "/parts-only  free\n  other  -       session 0x");
 }
 
 /* --- JSON -------------------------------------------------------------------------------------- */
 
 static json_t *json_of(const char *path)
 {
-    struct tool tool = tool_run("status", "--json", path);
+    struct tool tool = tool_line("status --json %s", path);
     check_num(tool_status(&tool), ==, 0);
     json_error_t error;
     json_t *all = json_loads(tool_text(&tool), 0, &error);
@@ -169,10 +150,9 @@ static const char *text_of(json_t *object, const char *name)
 /* Goal: programs get the same, whole and in JSON's own types. */
 TOOL_TEST(json_has_all_of_it)
 {
-    char first[256], second[256];
+    const char *first = contender("/json", "lock-", owner_text(7));
+    const char *second = contender("/json", "lock-", "\"quoted\" \\");
 
-    snprintf(first, sizeof first, "%s", contender("/json", "lock-", owner_text(7)));
-    snprintf(second, sizeof second, "%s", contender("/json", "lock-", "\"quoted\" \\"));
     check_ok(wire_create(raw, "/json/foreign", "", WIRE_EPHEMERAL, NULL, 0));
     json_t *all = json_of("/json");
     check_text(text_of(all, "path"), "/json");
@@ -200,9 +180,9 @@ TOOL_TEST(permits_and_requests_are_told)
     check_ok(wire_create(raw, "/permits/leases", "3", WIRE_PERSISTENT, NULL, 0));
     contender("/permits/leases", "lease-", "__REVOKE__");
     contender("/permits/locks", "lock-", "one who asks for a permit");
-    tool_check(0, "/permits  semaphore, 1 of 3 held, 1 waiting\n  holds  permit  session 0x",
-               "status", "/permits");
-    tool_check(0, "(asked to release)", "status", "/permits");
+    check_said(0, "status /permits",
+               "/permits  semaphore, 1 of 3 held, 1 waiting\n  holds  permit  session 0x",
+               "(asked to release)");
     json_t *all = json_of("/permits");
     check_true(json_is_true(json_object_get(first_of(all, "holders"), "asked_to_let_go")));
     json_decref(all);
@@ -228,14 +208,14 @@ TOOL_TEST(data_that_is_no_text_hides_nothing)
         check_true(json_is_null(json_object_get(holder, "owner")));
         check_true(json_is_string(json_object_get(holder, "session")));
         json_decref(all);
-        tool_check(0, "  holds  lock    session 0x", "status", root);
+        check_said(0, written("status %s", root), "  holds  lock    session 0x");
     }
     json_t *all = json_of("/bytes");
     check_num(json_array_size(json_object_get(all, "locks")), ==,
               1 + sizeof no_texts / sizeof no_texts[0]);
     json_decref(all);
-    tool_check(0, "holds  lock    somebody", "status", "/bytes");
-    tool_check(0, "7 locks, 0 problems\n", "doctor", "/bytes");
+    check_said(0, "status /bytes", "holds  lock    somebody");
+    check_said(0, "doctor /bytes", "7 locks, 0 problems\n");
 }
 
 static void make_levels(const char *root, int levels, const char *name)
@@ -262,14 +242,14 @@ TOOL_TEST(paths_too_long_for_a_lock_are_told)
     snprintf(path, sizeof path, "/long/%0600d", 0);
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
     for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
-        char beside[64], words[128];
+        char beside[64];
         snprintf(beside, sizeof beside, "%s/beside", roots[i]);
         contender(beside, "lock-", owner_text(1));
-        snprintf(words, sizeof words, "%s  mutex, 1 held, 0 waiting\n", beside);
-        tool_check(0, words, "status", roots[i]);
-        tool_check(0, "  no lock: the path is too long for a lock\n", "status", roots[i]);
-        tool_check(0, "  no lock: the path is too long for a lock\n", "doctor", roots[i]);
-        tool_check(0, " 0 problems\n", "doctor", roots[i]);
+        check_said(0, written("status %s", roots[i]),
+                   written("%s  mutex, 1 held, 0 waiting\n", beside),
+                   "  no lock: the path is too long for a lock\n");
+        check_said(0, written("doctor %s", roots[i]),
+                   "  no lock: the path is too long for a lock\n", " 0 problems\n");
         json_t *all = json_of(roots[i]), *locks = json_object_get(all, "locks"), *lock;
         size_t index, too_long = 0;
         json_array_foreach(locks, index, lock) too_long +=
@@ -277,10 +257,10 @@ TOOL_TEST(paths_too_long_for_a_lock_are_told)
         check_num(too_long, ==, 1);
         json_decref(all);
     }
-    snprintf(path, sizeof path, "/long/beside/%0600d", 0); /* at a lock */
-    check_ok(wire_create(raw, path, "", WIRE_EPHEMERAL, NULL, 0));
-    tool_check(0, "  other  -       session 0x", "status", "/long/beside");
-    tool_check(1, "0 is not a contender and does not belong here", "doctor", "/long/beside");
+    /* at a lock */
+    check_ok(wire_create(raw, written("/long/beside/%0600d", 0), "", WIRE_EPHEMERAL, NULL, 0));
+    check_said(0, "status /long/beside", "  other  -       session 0x");
+    check_said(1, "doctor /long/beside", "0 is not a contender and does not belong here");
 }
 
 /* Goal: likewise 300 levels, all but the last of which could be locks. */
@@ -290,7 +270,7 @@ TOOL_TEST(three_hundred_levels_are_looked_at)
 
     make_levels("/levels", 300, "l");
     contender("/levels/beside", "lock-", owner_text(1));
-    struct tool tool = tool_run("status", "/levels");
+    struct tool tool = tool_line("status /levels");
     check_wait(waitpid(tool.pid, &status, WNOHANG) == tool.pid,
                3 * WAIT_MS); /* it asks 600 times */
     check_num(status, ==, 0);
@@ -336,19 +316,17 @@ static void check_shown(const struct tool *tool, bool is_written_out)
 /* Goal: others' text does nothing to a terminal or a line, wherever it is shown; ordinary text stays. */
 TOOL_TEST(what_is_not_seen_is_written_out)
 {
-    char root[300], owner[300];
+    char owner[300];
 
-    snprintf(root, sizeof root, "/hidden/n%sn", all_hidden(true));
     snprintf(owner, sizeof owner, "a\\stra\xc3\x9f\xe6\x97\xa5%s", all_hidden(false));
-    const char *node = contender(root, "lock-", owner);
-    const char *const calls[][3] = {
-        {"status", "/hidden"},    {"status", "--json", "/hidden"},
-        {"doctor", "/hidden"},    {"revoke", node},
-        {"break", node},                                    /* finds no terminal to ask on */
-        {"break", "--yes", node}, {"break", "--yes", node}, /* is not there any more */
+    static const char *const lines[] = {
+        "status /hidden",        "status --json /hidden", "doctor /hidden",
+        "revoke \"$node\"",      "break \"$node\"",       /* finds no terminal to ask on */
+        "break --yes \"$node\"", "break --yes \"$node\"", /* is not there any more */
     };
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        struct tool tool = tool_run(calls[i][0], calls[i][1], calls[i][2]);
+    setenv("node", contender(written("/hidden/n%sn", all_hidden(true)), "lock-", owner), 1);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct tool tool = tool_line("%s", lines[i]);
         tool_wait(&tool);
         check_shown(&tool, i == 0);
         if (i == 0 && !tool_says(&tool, "a\\stra\xc3\x9f\xe6\x97\xa5\\u202e"))
@@ -384,7 +362,7 @@ TOOL_TEST(watch_draws_again)
 TOOL_TEST(without_a_terminal_it_is_plain)
 {
     contender("/plain", "lock-", owner_text(1));
-    struct tool tool = tool_run("status", "/plain");
+    struct tool tool = tool_line("status /plain");
     check_num(tool_status(&tool), ==, 0);
     check_true(!strchr(tool_text(&tool), '\033'));
     check_ok(setenv("NO_COLOR", "1", 1));
@@ -393,10 +371,10 @@ TOOL_TEST(without_a_terminal_it_is_plain)
     check_true(!strchr(typist->screen, '\033'));
     check_num(typist_end(typist), ==, 0);
     check_ok(unsetenv("NO_COLOR"));
-    tool_check(64, "--watch requires a terminal", "status", "--watch", "/plain");
-    tool_check(64, "one PATH, not 0 words", "status");
-    tool_check(64, "status has no option --frob", "status", "--frob", "/plain");
-    tool_check(64, "does not begin with a slash", "status", "plain");
+    check_said(64, "status --watch /plain", "--watch requires a terminal");
+    check_said(64, "status", "one PATH, not 0 words");
+    check_said(64, "status --frob /plain", "status has no option --frob");
+    check_said(64, "status plain", "does not begin with a slash");
 }
 
 /* Goal: status says so of a path that it may not read. If that is the given path, its exit status says so
@@ -407,8 +385,8 @@ TOOL_TEST(what_is_denied_is_told)
 
     check_ok(wire_create(raw, "/denied", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, "/denied/below", "", WIRE_PERSISTENT, &nothing, 1, NULL, 0));
-    tool_check(0, "/denied/below  cannot be read: the ACL denies READ\n", "status", "/denied");
-    tool_check(77, "/denied/below", "status", "/denied/below");
+    check_said(0, "status /denied", "/denied/below  cannot be read: the ACL denies READ\n");
+    check_said(77, "status /denied/below", "/denied/below");
 }
 
 /* Goal: one node that may not be read is no reason to give up on the others, whatever the server says of it.
@@ -418,7 +396,7 @@ TOOL_TEST(one_unreadable_node_is_told)
     static const struct wire_acl unreadable = {0x1f & ~1, "world", "anyone"};
     static const char node[] = "/veiled/a/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
 
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     check_ok(wire_create(raw, "/veiled", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/veiled/a", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, node, "", WIRE_EPHEMERAL, &unreadable, 1, NULL, 0));
@@ -427,11 +405,10 @@ TOOL_TEST(one_unreadable_node_is_told)
     check_ok(wire_create_acl(raw, "/veiled/c", "", WIRE_PERSISTENT, &unreadable, 1, NULL, 0));
     deny_exists(proxy, "/veiled/");
     check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
-    tool_check(0, "/veiled/a  mutex, 1 held, 1 waiting\n  holds  lock    not readable  ", "status",
-               "/veiled");
-    tool_check(0, "  waits  lock    one who waits  ", "status", "/veiled");
-    tool_check(0, "/veiled/b  mutex, 1 held, 0 waiting\n", "status", "/veiled");
-    tool_check(0, "/veiled/c  cannot be read: the ACL denies READ\n", "status", "/veiled");
+    check_said(0, "status /veiled",
+               "/veiled/a  mutex, 1 held, 1 waiting\n  holds  lock    not readable  ",
+               "  waits  lock    one who waits  ", "/veiled/b  mutex, 1 held, 0 waiting\n",
+               "/veiled/c  cannot be read: the ACL denies READ\n");
     json_t *all = json_of("/veiled/a"), *holder = first_of(all, "holders");
     check_text(text_of(holder, "node"), node);
     check_true(json_is_true(json_object_get(holder, "denied")));
@@ -439,28 +416,23 @@ TOOL_TEST(one_unreadable_node_is_told)
     check_true(json_is_null(json_object_get(holder, "age_ms")));
     check_true(json_is_false(json_object_get(first_of(all, "queue"), "denied")));
     json_decref(all);
-    struct tool doctor = tool_run("doctor", "/veiled");
-    check_num(tool_status(&doctor), ==, 1);
-    check_true(tool_says(&doctor, "problem: not all clients that may queue can read _c_01234567"));
-    check_true(tool_says(&doctor, "/veiled/b  mutex\n"));
-    check_true(!tool_says(&doctor, "is not ephemeral"));
-    tool_check(0, "deleted /veiled/a/_c_", "break", "--yes", node);
-    tool_check(0, "/veiled/a  mutex, 1 held, 0 waiting\n", "status", "/veiled");
+    check_said(1, "doctor /veiled", "problem: not all clients that may queue can read _c_01234567",
+               "/veiled/b  mutex\n", "!is not ephemeral");
+    check_said(0, written("break --yes %s", node), "deleted /veiled/a/_c_");
+    check_said(0, "status /veiled", "/veiled/a  mutex, 1 held, 0 waiting\n");
     check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1));
-    proxy_stop(proxy);
 }
 
 /* Goal: a script can distinguish a server that is connected and silent from what was found. Method: the
  * proxy holds the answer back. The session timeout is so long that the link does not break first. */
 TOOL_TEST(a_server_that_falls_silent_gave_no_answer)
 {
-    struct proxy *proxy = proxy_before(server, 0);
+    struct proxy *proxy = world_proxy();
     contender("/silent/a", "lock-", "holds");
     check_ok(proxy_hold_reply(proxy, PROXY_CHILDREN2, 1));
     check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
-    struct tool tool = tool_run("status", "--session-timeout", "60", "/silent/a");
+    struct tool tool = tool_line("status --session-timeout 60 /silent/a");
     check_ok(proxy_wait_held(proxy, WAIT_MS));
     check_num(tool_status(&tool), ==, 69);
     check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1));
-    proxy_stop(proxy);
 }

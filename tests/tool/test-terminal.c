@@ -181,7 +181,6 @@ TOOL_TEST(ctrl_c_ends_both)
     check_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
     check_num(cluster_children(path), ==, 0);
     shell_end(&shell);
-    worked_free(&worked);
 }
 
 /* Goal: the command gets each ^C once: where it has the terminal, and where zklock's group has it and passes it
@@ -207,7 +206,6 @@ TOOL_TEST(each_ctrl_c_comes_once)
         check_true(WIFEXITED(status) && WEXITSTATUS(status) == 5);
         check_num(atomic_load(&worked.shared->signals[SIGINT]), ==, 20);
         shell_end(&shell);
-        worked_free(&worked);
     }
 }
 
@@ -237,15 +235,14 @@ TOOL_TEST(ctrl_z_stops_both)
     int status = news(&shell);
     check_true(WIFEXITED(status) && WEXITSTATUS(status) == 5);
     shell_end(&shell);
-    worked_free(&worked);
 }
 
 /* Goal: a stopped job does not keep a lock from others for ever: it is ended when its window ends. */
 TOOL_TEST(a_stopped_job_loses_the_lock)
 {
     const char *path = cluster_path("stopped");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *next = cluster_mutex(client, path);
+    struct zkl_client *client = world_client();
+    struct zkl_mutex *next = world_mutex(client, path);
     struct worked worked = worked_new();
 
     set_session("1");
@@ -254,14 +251,12 @@ TOOL_TEST(a_stopped_job_loses_the_lock)
     type(&shell, CTRL_Z);
     check_true(WIFSTOPPED(news(&shell)));
     check_ok(zkl_mutex_lock_for(next, WAIT_MS));
-    check_true(is_gone(atomic_load(&worked.shared->pid)));
+    check_true(process_gone(atomic_load(&worked.shared->pid)));
     check_ok(zkl_mutex_unlock(next));
     foreground(&shell);
     int status = news(&shell);
     check_true(WIFEXITED(status) && WEXITSTATUS(status) == 79);
     shell_end(&shell);
-    cluster_free(client, next);
-    worked_free(&worked);
 }
 
 /* Goal: when the terminal is closed, the command ends and zklock releases the lock. */
@@ -273,11 +268,10 @@ TOOL_TEST(a_hangup_ends_both)
     struct shell shell = shell_run("exec $zklock run %s -- $work %s 0", path, worked.name);
     worked_wait(&worked, 1);
     close(shell.keyboard);
-    check_wait(is_gone(atomic_load(&worked.shared->pid)), WAIT_MS);
+    check_wait(process_gone(atomic_load(&worked.shared->pid)), WAIT_MS);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     shell.keyboard = -1;
     shell_end(&shell);
-    worked_free(&worked);
 }
 
 /* Goal: without a terminal nothing is different. */

@@ -11,12 +11,25 @@
 /* --- the program ------------------------------------------------------------------------------- */
 
 static const char *const variables[] = {
-    "ZKLOCK_ACL",           "ZKLOCK_AUTH",         "ZKLOCK_AUTH_FILE",     "ZKLOCK_TLS_CA_FILE",
-    "ZKLOCK_TLS_CERT_FILE", "ZKLOCK_TLS_KEY_FILE", "ZKLOCK_SASL_MECHANISM"};
+    "ZKLOCK_ACL",         "ZKLOCK_AUTH",          "ZKLOCK_AUTH_FILE",    "ZKLOCK_TICK",
+    "ZKLOCK_TLS_CA_FILE", "ZKLOCK_TLS_CERT_FILE", "ZKLOCK_TLS_KEY_FILE", "ZKLOCK_SASL_MECHANISM"};
 
 void set_session(const char *seconds)
 {
     check_ok(setenv("ZKLOCK_SESSION_TIMEOUT", seconds, 1));
+}
+
+/* The folders of the programs come first. */
+static void set_path(void)
+{
+    static char path[8000];
+    const char *tool = ZKLOCK, *dev = DEV, *work = WORK;
+
+    if (!path[0])
+        snprintf(path, sizeof path, "%.*s:%.*s:%.*s:%s", (int)(strrchr(tool, '/') - tool), tool,
+                 (int)(strrchr(dev, '/') - dev), dev, (int)(strrchr(work, '/') - work), work,
+                 getenv("PATH"));
+    setenv("PATH", path, 1);
 }
 
 int tool_prepare(void **state)
@@ -25,10 +38,18 @@ int tool_prepare(void **state)
         return -1;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         unsetenv(variables[i]);
+    set_path();
     setenv("XDG_CONFIG_HOME", zks_dir(server), 1);
     setenv("SHELL", "/bin/sh", 1);
     set_session(SESSION);
     return setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1);
+}
+
+int tool_end(void **state)
+{
+    int rc = world_end(state);
+
+    return cluster_raw_close(state) == 0 ? rc : -1;
 }
 
 void write_file(const char *name, const char *text)
@@ -60,7 +81,7 @@ void tool_default_signals(void)
         signal(all[i], SIG_DFL);
 }
 
-struct tool tool_start(const char *const argv[])
+struct tool tool_start_to(const char *const argv[], int error)
 {
     struct tool tool = {.output = memfd_create("output", MFD_CLOEXEC)};
 
@@ -70,11 +91,16 @@ struct tool tool_start(const char *const argv[])
     if (tool.pid == 0) {
         tool_default_signals();
         dup2(tool.output, STDOUT_FILENO);
-        dup2(tool.output, STDERR_FILENO);
+        dup2(error >= 0 ? error : tool.output, STDERR_FILENO);
         execv(argv[0], (char *const *)argv);
         _exit(98);
     }
     return tool;
+}
+
+struct tool tool_start(const char *const argv[])
+{
+    return tool_start_to(argv, -1);
 }
 
 const char *tool_text(const struct tool *tool)
@@ -120,12 +146,17 @@ int tool_signal(struct tool *tool)
     return WTERMSIG(status);
 }
 
+void tool_kill(struct tool *tool, int number)
+{
+    check_ok(kill(tool->pid, number));
+    check_num(tool_signal(tool), ==, number);
+}
+
 static bool is_guard(pid_t pid)
 {
-    char name[64], text[32] = "";
+    char text[32] = "";
+    FILE *file = fopen(written("/proc/%d/comm", (int)pid), "re");
 
-    snprintf(name, sizeof name, "/proc/%d/comm", (int)pid);
-    FILE *file = fopen(name, "re");
     bool read = file && fgets(text, sizeof text, file);
     if (file)
         fclose(file);
@@ -134,19 +165,70 @@ static bool is_guard(pid_t pid)
 
 pid_t tool_guard(const struct tool *tool)
 {
-    char name[64];
-    int pid, guard = 0;
+    pid_t children[16];
+    size_t n = process_children(tool->pid, children, 16);
 
-    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)tool->pid, (int)tool->pid);
-    FILE *file = fopen(name, "re");
-    while (file && guard == 0 && fscanf(file, "%d", &pid) == 1)
-        guard = is_guard(pid) ? pid : 0;
-    if (file)
-        fclose(file);
-    return guard;
+    while (n > 0 && !is_guard(children[n - 1]))
+        n--;
+    return n > 0 ? children[n - 1] : 0;
+}
+
+struct tool tool_line(const char *format, ...)
+{
+    char line[2000], text[2100];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    bool whole = strstr(line, "zklock ") || strstr(line, "zklock-dev ");
+    snprintf(text, sizeof text, "%s%s", whole ? "" : "exec zklock ", line);
+    return tool_start((const char *const[]){"/bin/sh", "-c", text, NULL});
+}
+
+static bool is_as_said(const char *text, const char *word)
+{
+    if (*word == '=')
+        return strcmp(text, word + 1) == 0;
+    return *word == '!' ? !strstr(text, word + 1) : strstr(text, word) != NULL;
+}
+
+void tool_check_said(int status, const char *line, const char *const words[])
+{
+    struct tool tool = tool_line("%s", line);
+    int ended = tool_status(&tool);
+
+    for (; *words; words++) {
+        if (ended != status || !is_as_said(tool_text(&tool), *words))
+            fail_msg("%s: status %d, not %d, or \"%s\" is not so: %s", line, ended, status, *words,
+                     tool_text(&tool));
+    }
+    close(tool.output);
+}
+
+const char *written(const char *format, ...)
+{
+    static char texts[8][2000];
+    static unsigned last;
+    char *text = texts[++last % 8];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof texts[0], format, args);
+    va_end(args);
+    return text;
 }
 
 /* --- the command ------------------------------------------------------------------------------- */
+
+static int free_shared(void *it)
+{
+    struct shared *shared = it;
+    int overlaps = atomic_load(&shared->overlaps);
+
+    munmap(shared, sizeof *shared);
+    return overlaps;
+}
 
 struct worked worked_new(void)
 {
@@ -156,29 +238,11 @@ struct worked worked_new(void)
     snprintf(worked.name, sizeof worked.name, "%s/shared-%u", zks_dir(server), ++last);
     worked.shared = shared_map(worked.name);
     check_true(worked.shared != NULL);
+    world_keep(worked.shared, WORLD_MEMORY, free_shared);
     return worked;
-}
-
-void worked_free(struct worked *worked)
-{
-    check_num(atomic_load(&worked->shared->overlaps), ==, 0);
-    munmap(worked->shared, sizeof *worked->shared);
 }
 
 void worked_wait(const struct worked *worked, int begun)
 {
     check_wait(atomic_load(&worked->shared->begun) >= begun, WAIT_MS);
-}
-
-bool is_gone(pid_t pid)
-{
-    char name[64], state = 'X';
-
-    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(name, "re");
-    if (!file)
-        return true;
-    int n = fscanf(file, "%*d (%*[^)]) %c", &state);
-    fclose(file);
-    return n != 1 || state == 'Z' || state == 'X';
 }

@@ -9,13 +9,17 @@
 
 #include "shared.h"
 #include "cluster.h"
+#include "process.h"
+#include "world.h"
 
 /* A test for which ZKLOCK_SERVERS is the server, and no configuration file of this machine counts. */
-#define TOOL_TEST(name) TEST_IN(name, tool_prepare, cluster_raw_close)
+#define TOOL_TEST(name) WORLD_TEST_IN(name, tool_prepare, tool_end)
 int tool_prepare(void **state);
+int tool_end(void **state);
 
 /* The programs: in the environment, from meson. */
 #define ZKLOCK getenv("ZKL_TEST_TOOL")
+#define DEV getenv("ZKL_TEST_DEV")
 #define WORK getenv("ZKL_TEST_WORK")
 
 /* --- zklock ------------------------------------------------------------------------------------ */
@@ -31,6 +35,10 @@ void tool_default_signals(void);
 /* tool_run("run", "/path", "--", "true"): begun, standard output and error kept. */
 #define tool_run(...) tool_start((const char *const[]){ZKLOCK, __VA_ARGS__, NULL})
 struct tool tool_start(const char *const argv[]);
+/* The same with this standard error; -1: kept as well. */
+#define tool_run_to(error, ...)                                                                    \
+    tool_start_to((const char *const[]){ZKLOCK, __VA_ARGS__, NULL}, error)
+struct tool tool_start_to(const char *const argv[], int error);
 /* All that it and its command have printed up to now. Static memory, good for one more call. */
 const char *tool_text(const struct tool *tool);
 bool tool_says(const struct tool *tool, const char *words);
@@ -40,6 +48,9 @@ int tool_wait(struct tool *tool);
 int tool_status(struct tool *tool);
 /* The signal that killed it; the test fails if it exited, or left a core file. */
 int tool_signal(struct tool *tool);
+
+/* End it by this signal, which must kill it. */
+void tool_kill(struct tool *tool, int number);
 
 /* Its guard, or 0 if there is none. */
 pid_t tool_guard(const struct tool *tool);
@@ -52,13 +63,17 @@ pid_t tool_guard(const struct tool *tool);
                      tool_text(tool));                                                             \
     } while (0)
 
-/* tool_check(64, "words", "run", ...) */
-#define tool_check(status, words, ...)                                                             \
-    do {                                                                                           \
-        struct tool tool_ = tool_run(__VA_ARGS__);                                                 \
-        int status_ = tool_status(&tool_);                                                         \
-        tool_check_end(&tool_, status_, status, words);                                            \
-    } while (0)
+/* The line is zklock's arguments as sh reads them, or a whole line for sh with zklock or zklock-dev in it: both, and
+ * work, are in PATH. It must end with the status, and what it prints must have each of these words:
+ *     check_said(64, "run -E 256 /a -- true", "-E must be");
+ * Behind a '!' stands what must not be in it, behind a '=' the whole of it. */
+#define check_said(status, line, ...)                                                              \
+    tool_check_said(status, line, (const char *const[]){"", ##__VA_ARGS__, NULL})
+void tool_check_said(int status, const char *line, const char *const words[]);
+/* Such a line, as printf, begun. */
+struct tool tool_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* As printf. Static memory, good for seven more calls. */
+const char *written(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- the command ------------------------------------------------------------------------------- */
 
@@ -67,13 +82,11 @@ struct worked {
     char name[200]; /* of its file */
 };
 
-/* A shared of its own, in the server's folder; the server's end removes both. */
+/* A shared of its own, in the server's folder; the server's end removes both. In the end of a test no two commands may
+ * have overlapped in it. */
 struct worked worked_new(void);
-void worked_free(struct worked *worked);
 /* Wait until this many commands have begun in all. */
 void worked_wait(const struct worked *worked, int begun);
-/* True if the process does not exist, or waits to be waited for. */
-bool is_gone(pid_t pid);
 
 /* The session timeout of every zklock to come, in seconds. */
 void set_session(const char *seconds);
