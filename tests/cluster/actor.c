@@ -151,6 +151,16 @@ int do_unlock(void *mutex)
     return zkl_mutex_unlock(mutex);
 }
 
+int do_multi_lock(void *multi)
+{
+    return zkl_multi_lock(multi);
+}
+
+int do_multi_unlock(void *multi)
+{
+    return zkl_multi_unlock(multi, NULL);
+}
+
 int do_lock_cancel(void *arg)
 {
     const struct cancel_wait *wait = arg;

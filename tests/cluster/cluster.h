@@ -85,6 +85,8 @@ void actor_end(struct actor *actor);
 int do_lock(void *mutex);
 int do_trylock(void *mutex);
 int do_unlock(void *mutex);
+int do_multi_lock(void *multi);
+int do_multi_unlock(void *multi);
 
 /* A wait that nothing but the cancel object ends; for actors: do_lock_cancel(cancel_wait). */
 struct cancel_wait {

@@ -60,6 +60,19 @@ bool node_has_data(const char *node, const char *data)
     return wire_get(raw, cluster_at(node), text, sizeof text, NULL) == 0 && strcmp(text, data) == 0;
 }
 
+const char *node_of(struct zkl_mutex *mutex)
+{
+    char node[700];
+
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    return cluster_at(node);
+}
+
+void ask_for(struct zkl_mutex *mutex)
+{
+    check_ok(wire_set(raw, node_of(mutex), "__REVOKE__", -1));
+}
+
 int node_watches(const char *node)
 {
     return flw_watch_count(zks_host(), zks_port(server, 0), cluster_at(node));
@@ -110,13 +123,6 @@ int all_watches(void)
     return n;
 }
 
-struct proxy *proxy_for(struct zkl_client_options *options)
-{
-    struct proxy *proxy = proxy_before(server, 0);
-    options->servers = cluster_servers(proxy_address(proxy));
-    return proxy;
-}
-
 struct proxy *world_proxy_for(struct zkl_client_options *options)
 {
     struct proxy *proxy = world_proxy();
@@ -164,13 +170,4 @@ void check_try_gets(struct zkl_mutex *mutex)
     if (rc != 0)
         fail_msg("the try: %d, %lld ms, counted as %lld ms", rc, (long long)passed_ms,
                  (long long)counted_ms);
-}
-
-struct zkl_client *client_through(struct proxy **proxy, int session_ms)
-{
-    struct zkl_client_options options = cluster_options();
-
-    *proxy = proxy_for(&options);
-    options.session_timeout_ms = session_ms;
-    return cluster_client_with(&options);
 }

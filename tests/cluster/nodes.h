@@ -18,6 +18,9 @@ bool node_is_there(const char *node);
 /* Does the server ask READ for exists? From 3.8.4 and 3.9.2 on (ZOOKEEPER-2590). */
 bool exists_takes_read(void);
 bool node_has_data(const char *node, const char *data);
+/* What the calling thread holds, for the raw connection; ask: to release it. Static memory, good for some more calls. */
+const char *node_of(struct zkl_mutex *mutex);
+void ask_for(struct zkl_mutex *mutex);
 /* Data watches on it, of all sessions. */
 int node_watches(const char *node);
 
@@ -25,11 +28,8 @@ int node_watches(const char *node);
  * SESSION_MS: libzookeeper waits for a sixtieth of the timeout before it tries the servers again. */
 #define BRIEF_MS 6000
 /* A new proxy before the server, and the options' clients go through it. */
-struct proxy *proxy_for(struct zkl_client_options *options);
-/* A connected client, and the new proxy between it and the server. */
-struct zkl_client *client_through(struct proxy **proxy, int session_ms);
-/* The same, freed when the test returns. */
 struct proxy *world_proxy_for(struct zkl_client_options *options);
+/* A connected client, and the new proxy between it and the server. */
 struct zkl_client *world_client_through(struct proxy **proxy, int session_ms);
 /* All requests but keepalives (also the lists that come each quarter of a timeout), pings and heartbeats. */
 int64_t requests(struct proxy *proxy);

@@ -15,14 +15,6 @@ void server_back(void)
     check_ok(cluster_raw_open(NULL));
 }
 
-struct zkl_client *client_of(int session_ms)
-{
-    struct zkl_client_options options = cluster_options();
-
-    options.session_timeout_ms = session_ms;
-    return cluster_client_with(&options);
-}
-
 struct zkl_client *world_client_of(int session_ms)
 {
     struct zkl_client_options options = cluster_options();

@@ -14,7 +14,6 @@ void server_down(void);
 /* It serves, and the raw connection is a new one. */
 void server_back(void);
 /* A connected client with this session timeout. */
-struct zkl_client *client_of(int session_ms);
 struct zkl_client *world_client_of(int session_ms);
 
 #define SHORT_SESSION_MS 2400

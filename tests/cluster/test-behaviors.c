@@ -42,7 +42,8 @@ static void pool_open(int session_ms)
 {
     struct zkl_client_options options = cluster_options();
     options.session_timeout_ms = session_ms;
-    pool.proxy = proxy_for(&options);
+    pool.proxy = proxy_before(server, 0);
+    options.servers = cluster_servers(proxy_address(pool.proxy));
     pool.client = cluster_client_with(&options);
     pool.others_client = cluster_client();
 }

@@ -208,16 +208,6 @@ static int marked(const char *path)
     return count;
 }
 
-static int do_multi_lock(void *multi)
-{
-    return zkl_multi_lock(multi);
-}
-
-static int do_multi_unlock(void *multi)
-{
-    return zkl_multi_unlock(multi, NULL);
-}
-
 /* Goal: only a node that may become the one of all readers has the mark, and tries of other clients
  * wait for a marked node. One of several readers that queue together has it; a node of a multi-lock
  * never has it. The first reader that asks gets the mark. When that reader gives up, the next one
@@ -262,7 +252,7 @@ WORLD_TEST(a_request_is_told_to_who_is_in)
 {
     const char *path = cluster_path("asked");
     struct user u = user_of(world_client(), path, LONG_MS);
-    struct notes notes = NOTES_INIT;
+    static struct notes notes = NOTES_INIT;
     struct actor *other = world_actor();
     char node[300];
 
@@ -589,7 +579,7 @@ WORLD_TEST(a_lost_link_closes_the_gate)
 WORLD_TEST(a_doubt_that_was_told_is_taken_back)
 {
     const char *path = cluster_path("doubt");
-    struct notes notes = NOTES_INIT;
+    static struct notes notes = NOTES_INIT;
     struct proxy *proxy;
 
     struct user u = user_of(world_client_through(&proxy, SESSION_MS), path, LONG_MS);
@@ -624,7 +614,7 @@ WORLD_TEST(a_freed_handle_is_told_nothing)
 {
     const char *path = cluster_path("freed");
     struct zkl_client_options options = cluster_options();
-    struct notes notes = NOTES_INIT;
+    static struct notes notes = NOTES_INIT;
     char node[600];
 
     struct proxy *proxy = world_proxy_for(&options);

@@ -71,10 +71,7 @@ static void free_the_other(const struct zkl_hold_event *event, void *arg)
 
 static void delete_node_of(struct zkl_mutex *mutex)
 {
-    char node[256];
-
-    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_ok(wire_delete(raw, node_of(mutex), -1));
 }
 
 /* Goal: zkl_mutex_free in the callback of another client does not wait for a running callback of
@@ -199,13 +196,11 @@ static void lose_a_permit(struct within *w)
 static void ask_for_a_mutex(struct within *w)
 {
     struct zkl_mutex *other = world_mutex(w->calls.client, cluster_path("asked"));
-    char node[300];
 
     check_ok(zkl_mutex_set_callback(other, on_hold, w));
     check_ok(zkl_mutex_lock(other));
-    check_num(zkl_mutex_node_path(other, node, sizeof node), >, 0);
     w->go = true;
-    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+    ask_for(other);
     check_calls(w);
     check_ok(zkl_mutex_unlock(other));
 }
@@ -318,11 +313,6 @@ static void give_back(const struct zkl_hold_event *event, void *arg)
     atomic_fetch_add(&giver->events, 1);
 }
 
-static void ask_for(const char *node)
-{
-    check_ok(wire_set(raw, node, "__REVOKE__", -1));
-}
-
 /* Goal: the library refuses to release a permit of a multi-lock alone, as the multi-lock would then
  * have a freed handle. It also refuses in the permit's own callback. The multi-lock stays held. */
 WORLD_TEST(a_multi_locks_permit_is_not_given_back_alone)
@@ -338,7 +328,7 @@ WORLD_TEST(a_multi_locks_permit_is_not_given_back_alone)
     struct zkl_multi *multi = world_multi(client, &member, 1);
     check_ok(zkl_multi_lock(multi));
     check_num(zkl_multi_node_path(multi, 0, node, sizeof node), >, 0);
-    ask_for(cluster_at(node));
+    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
     check_wait(atomic_load(&giver.events) == 1, WAIT_MS);
     check_num(giver.waits, ==, ZKL_EINVAL);
     check_num(giver.starts, ==, ZKL_EINVAL);
@@ -372,7 +362,7 @@ WORLD_TEST(a_permit_is_given_back_in_its_own_callback)
     check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
     delete_node_of(trigger);
     check_wait(running(&notes) == 1, WAIT_MS);
-    ask_for(cluster_at(node));
+    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
     check_wait(zkl_permit_revoke_requested(permit) == 1, WAIT_MS);
     check_ok(wire_delete(raw, cluster_at(node), -1));
     check_wait(zkl_permit_check(permit, 0) == ZKL_ELOST, WAIT_MS);

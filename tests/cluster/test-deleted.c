@@ -2,7 +2,7 @@
 /* Nodes that somebody else deletes, of which the client hears little or nothing. */
 #include "cluster.h"
 
-#include "proxy_before.h"
+#include "nodes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +16,6 @@ struct scene {
     struct actor *waiter, *third;
     char held_node[128], waiter_node[128];
 };
-
-static int watches(const char *node)
-{
-    return flw_watch_count(zks_host(), zks_port(server, 0), node);
-}
 
 /* Begin a lock call that waits, on a client at this address. Returns once the client watches the
  * predecessor and its own node. */
@@ -36,7 +31,9 @@ static void begin_waiting(struct scene *s, int which, const char *servers, struc
     check_wait(cluster_children(s->path) == which + 2, WAIT_MS);
     cluster_child(s->path, (size_t)which, pred, sizeof pred);
     cluster_child(s->path, (size_t)which + 1, own, sizeof own);
-    check_wait(watches(own) == 1 && watches(pred) >= 1, WAIT_MS);
+    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), own) == 1 &&
+                   flw_watch_count(zks_host(), zks_port(server, 0), pred) >= 1,
+               WAIT_MS);
 }
 
 /* The waiter's client is at servers. */
@@ -61,15 +58,6 @@ static void third_begin(struct scene *s)
 static void scene_end(struct scene *s)
 {
     check_wait(cluster_children(s->path) == 0, WAIT_MS);
-}
-
-/* The calling thread's node, as the raw connection calls it. */
-static const char *own_node(struct zkl_mutex *mutex)
-{
-    char node[128];
-
-    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    return cluster_at(node);
 }
 
 /* For actors: is the token that of a node that exists, and not of this one? */
@@ -204,8 +192,8 @@ WORLD_TEST(a_holder_without_one_knows_by_the_next_heartbeat)
     struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_lock(mutex));
-    const char *node = own_node(mutex);
-    check_num(watches(node), ==, 0);
+    const char *node = node_of(mutex);
+    check_num(flw_watch_count(zks_host(), zks_port(server, 0), node), ==, 0);
     lag_begin();
     check_ok(wire_delete(raw, node, -1));
     check_wait(zkl_mutex_still_held(mutex, 0) == 0, WAIT_MS);
@@ -228,7 +216,7 @@ WORLD_TEST(only_the_hold_is_lost_whose_node_was_deleted)
         mutexes[i] = world_mutex(client, cluster_path("one-of-many"));
         check_ok(zkl_mutex_lock(mutexes[i]));
     }
-    check_ok(wire_delete(raw, own_node(mutexes[5]), -1));
+    check_ok(wire_delete(raw, node_of(mutexes[5]), -1));
     check_wait(zkl_mutex_token(mutexes[5]) == 0, WAIT_MS);
     for (int i = 0; i < N; i++) {
         check_wait(i == 5 || zkl_mutex_still_held(mutexes[i], 1000) == 1, WAIT_MS);

@@ -644,14 +644,12 @@ static void check_no_more(struct notes *notes, size_t count)
 
 static void lose_by_deletion(struct zkl_mutex *mutex, struct notes *notes)
 {
-    char node[300];
     size_t before = noted(notes);
 
     check_ok(zkl_mutex_lock(mutex));
-    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+    ask_for(mutex);
     check_wait(count_notes(notes, ZKL_HOLD_REVOKE_REQUESTED, -1) == 1, WAIT_MS);
-    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_ok(wire_delete(raw, node_of(mutex), -1));
     check_wait(count_notes(notes, ZKL_HOLD_LOST, -1) == 1, WAIT_MS);
     check_no_more(notes, before + 2);
     check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);

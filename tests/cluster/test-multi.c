@@ -56,11 +56,6 @@ static int all_children(const char *base)
     return n;
 }
 
-static int do_multi_lock(void *multi)
-{
-    return zkl_multi_lock(multi);
-}
-
 static int do_multi_trylock(void *multi)
 {
     return zkl_multi_trylock(multi);
@@ -75,11 +70,6 @@ static int acquire_with(void *arg)
 {
     const struct with_wait *call = arg;
     return zkl_multi_acquire(call->multi, call->wait, NULL);
-}
-
-static int do_multi_unlock(void *multi)
-{
-    return zkl_multi_unlock(multi, NULL);
 }
 
 /* Goal: a multi-lock acquires all members together and releases them together, each with its token.
@@ -298,14 +288,12 @@ WORLD_TEST(named_locks_of_one_path_are_different_locks)
 WORLD_TEST(the_rest_is_given_back_when_one_is_lost)
 {
     const char *base = paths_of("lost");
-    char node[700];
     int codes[MEMBERS];
     struct zkl_client *client = world_client();
     struct set s = set_of(client, base, forwards);
 
     check_ok(zkl_multi_lock(s.multi));
-    check_true(zkl_mutex_node_path(s.mutexes[1], node, sizeof node) > 0);
-    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_ok(wire_delete(raw, node_of(s.mutexes[1]), -1));
     check_num(zkl_multi_unlock(s.multi, codes), ==, ZKL_ELOST);
     for (int i = 0; i < MEMBERS; i++)
         check_num(codes[i], ==, i == 1 ? ZKL_ELOST : 0);

@@ -135,11 +135,8 @@ WORLD_TEST(try_with_sync_reads_behind_a_sync)
 
 static void read_node(struct zkl_mutex *mutex, char *data, size_t size)
 {
-    char node[256];
-
     check_ok(zkl_mutex_lock(mutex));
-    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_ok(wire_get(raw, cluster_at(node), data, size, NULL));
+    check_ok(wire_get(raw, node_of(mutex), data, size, NULL));
     check_ok(zkl_mutex_unlock(mutex));
 }
 

@@ -12,8 +12,7 @@ static struct zkl_mutex *mutex_with(struct zkl_client *client, const char *path,
     options.names = names;
     options.name = name;
     options.owner = owner;
-    struct zkl_mutex *mutex = world_mutex_with(client, path, &options);
-    return mutex;
+    return world_mutex_with(client, path, &options);
 }
 
 /* The held node's name without its path. */

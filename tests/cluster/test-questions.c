@@ -6,6 +6,7 @@
 #include "cluster.h"
 
 #include "goods.h"
+#include "nodes.h"
 #include "sanitizer.h"
 
 #include <limits.h>
@@ -85,14 +86,12 @@ static int acquire_both(void *semaphore)
 static void scene_begin(struct scene *s)
 {
     struct zkl_client_options options = cluster_options();
-    char node[300];
 
     *s = (struct scene){.of_mutex = world_actor(), .of_semaphore = world_actor()};
     goods_make(&g, &options, world_client(), cluster_path("asked"));
     goods_hold(&g);
     g.need_ms = 1;
-    check_num(zkl_mutex_node_path(g.mutex, node, sizeof node), >, 0);
-    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+    ask_for(g.mutex);
     check_wait(zkl_mutex_revoke_requested(g.mutex) == 1, WAIT_MS);
     check_ok(zkl_mutex_acquire_async(g.owner, g.mutex, NULL, NULL, note_completion, &s->done,
                                      &g.asked_op));

@@ -21,8 +21,7 @@ static struct zkl_mutex *retained(struct zkl_client *client, const char *path, i
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
     options.retain_ms = retain_ms;
-    struct zkl_mutex *mutex = world_mutex_with(client, path, &options);
-    return mutex;
+    return world_mutex_with(client, path, &options);
 }
 
 /* Goal: a client acquires and releases a retained lock without a request, on one node with one
@@ -190,7 +189,7 @@ WORLD_TEST(it_ends_with_its_handle)
 WORLD_TEST(what_nobody_was_in_is_lost_to_nobody)
 {
     const char *path = cluster_path("nobody");
-    struct notes notes = NOTES_INIT;
+    static struct notes notes = NOTES_INIT;
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     char node[256];
@@ -256,7 +255,7 @@ WORLD_TEST(a_lease_is_not_kept)
 WORLD_TEST(it_tells_the_callback_of_its_time)
 {
     const char *path = cluster_path("callback");
-    struct notes before = NOTES_INIT, after = NOTES_INIT;
+    static struct notes before = NOTES_INIT, after = NOTES_INIT;
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     char node[256];
@@ -273,16 +272,6 @@ WORLD_TEST(it_tells_the_callback_of_its_time)
 }
 
 /* --- several ---------------------------------------------------------------------------------- */
-
-static int do_multi_lock(void *multi)
-{
-    return zkl_multi_lock(multi);
-}
-
-static int do_multi_unlock(void *multi)
-{
-    return zkl_multi_unlock(multi, NULL);
-}
 
 /* Goal: members of a multi-lock stay too, and are taken again without a request, all of them. */
 WORLD_TEST(members_are_kept_and_taken_together)

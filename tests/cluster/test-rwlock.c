@@ -130,12 +130,10 @@ WORLD_TEST(a_downgrade_is_its_threads_own)
 WORLD_TEST(no_downgrade_of_a_lost_write_lock)
 {
     const char *path = cluster_path("lost");
-    char node[700];
     struct user u = user_of(path);
 
     check_ok(zkl_mutex_lock(u.write));
-    check_true(zkl_mutex_node_path(u.write, node, sizeof node) > 0);
-    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_ok(wire_delete(raw, node_of(u.write), -1));
     check_num(zkl_mutex_lock(u.read), ==, ZKL_ELOST);
     check_num(zkl_mutex_hold_count(u.read), ==, 0);
     check_num(cluster_children(path), ==, 0);

@@ -47,6 +47,15 @@ static void on_event(const struct zkl_log_event *event, void *arg)
     pthread_mutex_unlock(&diary->mu);
 }
 
+static void write_all_down(struct zkl_client_options *options, struct diary *diary)
+{
+    options->auth_credential = USER ":" PASSWORD;
+    options->state_fn = on_state;
+    options->log_fn = on_event;
+    options->log_level = ZKL_LOG_DEBUG;
+    options->state_arg = options->log_arg = diary;
+}
+
 static size_t states_so_far(struct diary *diary)
 {
     pthread_mutex_lock(&diary->mu);
@@ -88,11 +97,7 @@ WORLD_TEST(states_and_lines_through_a_clients_life)
 
     struct proxy *proxy = world_proxy_for(&options);
     options.auth_scheme = "digest";
-    options.auth_credential = USER ":" PASSWORD;
-    options.state_fn = on_state;
-    options.log_fn = on_event;
-    options.log_level = ZKL_LOG_DEBUG;
-    options.state_arg = options.log_arg = &diary;
+    write_all_down(&options, &diary);
     struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = world_mutex(client, path);
     check_states(&diary, expected, 1);
@@ -123,11 +128,7 @@ WORLD_TEST(a_refused_credential_is_final)
 
     options.connect_timeout_ms = 0;
     options.auth_scheme = "nonsense";
-    options.auth_credential = USER ":" PASSWORD;
-    options.state_fn = on_state;
-    options.log_fn = on_event;
-    options.log_level = ZKL_LOG_DEBUG;
-    options.state_arg = options.log_arg = &diary;
+    write_all_down(&options, &diary);
     struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = world_mutex(client, "/refused");
     check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
@@ -244,14 +245,12 @@ static bool window_grew(struct zkl_mutex *mutex, int64_t *last_ms)
 WORLD_TEST(a_hold_that_was_asked_to_let_go_stays_proved)
 {
     struct zkl_client_options options = cluster_options();
-    char node[256];
 
     options.session_timeout_ms = 8000;
     struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = world_mutex(client, cluster_path("asked"));
     check_ok(zkl_mutex_lock(mutex));
-    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+    ask_for(mutex);
     int64_t window_ms = zkl_mutex_window_ms(mutex);
     check_wait(window_grew(mutex, &window_ms), WAIT_MS);
     check_wait(window_grew(mutex, &window_ms), WAIT_MS);
