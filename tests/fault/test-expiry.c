@@ -13,15 +13,6 @@
 
 static const char *const path = "/expiry/m";
 
-static int set_up(void **state)
-{
-    if (bench_set_up(state, path, SESSION_MS) != 0)
-        return -1;
-    struct bench *b = *state;
-    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    return 0;
-}
-
 static bool connected_anew(struct bench *b, int64_t session)
 {
     return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED &&
@@ -38,12 +29,19 @@ static void expire(struct bench *b)
     check_wait(connected_anew(b, session), WAIT_MS);
 }
 
-#define EXPIRY_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+static struct bench *begin(void)
+{
+    struct bench *b = bench_begin(path, SESSION_MS, SESSION_MS);
+
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
+    return b;
+}
+
+#define EXPIRY_TEST(name) BENCH_TEST_OF(name, begin())
 
 /* A waiter whose session ends queues again and is granted when its turn comes. Modes: F6. */
 EXPIRY_TEST(waiter_queues_again)
 {
-    struct bench *b = *state;
     struct actor *a = b->actor;
 
     for (int i = 0; i < 3; i++) {
@@ -68,8 +66,7 @@ EXPIRY_TEST(waiter_queues_again)
  * Modes: F10. */
 EXPIRY_TEST(expiry_as_the_predecessor_leaves)
 {
-    struct bench *b = *state;
-    struct actor *a = actor_new(), *behind = actor_new();
+    struct actor *a = world_actor(), *behind = world_actor();
 
     for (int i = 0; i < test_length(20, 2); i++) {
         uint64_t theirs = 0, ours = 0;
@@ -100,8 +97,6 @@ EXPIRY_TEST(expiry_as_the_predecessor_leaves)
         fault_check_rest(b->client, b->wire, path, 1000);
     }
     check_num(b->told.lost, ==, 0);
-    actor_free(a);
-    actor_free(behind);
 }
 
 /* When a holder's session ends, its callback reports that once. The holder owes as many unlocks as
@@ -109,8 +104,6 @@ EXPIRY_TEST(expiry_as_the_predecessor_leaves)
  * F16. */
 EXPIRY_TEST(holder_is_told_once_and_locks_again)
 {
-    struct bench *b = *state;
-
     for (int i = 1; i <= 3; i++) {
         check_ok(zkl_mutex_lock(b->mutex));
         uint64_t token = zkl_mutex_token(b->mutex);
@@ -148,14 +141,13 @@ static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_stat
  * one can't begin, as its connection is cut off in the moment of the news. Modes: F7. */
 EXPIRY_TEST(loss_is_known_without_a_next_session)
 {
-    struct bench *b = *state;
     struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), SESSION_MS);
     struct zkl_client *client = NULL;
 
     options.state_fn = cut_off_when_expired;
     options.state_arg = b->proxy;
-    check_ok(zkl_client_open(&client, &options));
-    struct zkl_mutex *mutex = fault_mutex(client, path);
+    client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     fault_expire(client, 0);
     check_wait(zkl_mutex_token(mutex) == 0, WAIT_MS);
@@ -164,8 +156,6 @@ EXPIRY_TEST(loss_is_known_without_a_next_session)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     proxy_cut(b->proxy);
     proxy_heal(b->proxy);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 /* What is held back when the session ends. */
@@ -196,8 +186,6 @@ static int expire_within(struct bench *b, int (*act)(struct zkl_mutex *, void *)
  * Modes: F5, F50. */
 EXPIRY_TEST(expiry_while_creating)
 {
-    struct bench *b = *state;
-
     for (int i = 0; i < 5; i++) {
         check_ok(expire_within(b, act_lock, ANSWER, i % 2 ? PROXY_CREATE2 : PROXY_CHILDREN, true));
         check_num(fault_children(b->wire, path), ==, 1);
@@ -211,8 +199,6 @@ EXPIRY_TEST(expiry_while_creating)
  * lost: the callback reports that once, and the owner unlocks it. Modes: F10. */
 EXPIRY_TEST(answers_of_an_ended_session)
 {
-    struct bench *b = *state;
-
     for (int i = 0; i < 5; i++) {
         b->told.lost = 0;
         check_ok(expire_within(b, act_lock, ANSWER, PROXY_CREATE2, false));
@@ -228,8 +214,6 @@ EXPIRY_TEST(answers_of_an_ended_session)
  * unconfirmed, and the handle works on. Modes: F50. */
 EXPIRY_TEST(expiry_while_releasing)
 {
-    struct bench *b = *state;
-
     for (int i = 0; i < 5; i++) {
         check_ok(actor_do(b->actor, act_lock, b->mutex, NULL));
         int rc = expire_within(b, act_unlock, i % 2 ? ANSWER : REQUEST, PROXY_DELETE, false);
@@ -318,8 +302,7 @@ static long cycles(struct runner *r, int n)
 EXPIRY_TEST(many_expiries_under_load)
 {
     enum { THREADS = 8 };
-    struct bench *b = *state;
-    struct load load = {.mutex = fault_mutex(b->client, path)};
+    struct load load = {.mutex = world_mutex(b->client, path)};
     struct runner r[THREADS];
 
     int expiries = test_length(100, 10);
@@ -344,7 +327,6 @@ EXPIRY_TEST(many_expiries_under_load)
     }
     check_witness(&load, expiries, proxy_counts(b->proxy, PROXY_CONNECT));
     fault_check_rest(b->client, b->wire, path, 2000);
-    check_ok(zkl_mutex_free(load.mutex));
     check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client)), ==,
               0);
 }

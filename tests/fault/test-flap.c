@@ -13,11 +13,6 @@
 
 static const char *const path = "/flap/m0";
 
-static int set_up(void **state)
-{
-    return bench_set_up(state, path, SESSION_MS);
-}
-
 static int server_watches(struct zkl_client *client)
 {
     return flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client));
@@ -166,7 +161,7 @@ static void check_witness(struct witness *witness, const struct endings *endings
     witness_free(witness);
 }
 
-#define FLAP_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+#define FLAP_TEST(name) BENCH_TEST(name, path, SESSION_MS, SESSION_MS)
 
 /* Eight threads of two clients try, wait, give up, are canceled and unlock on two paths, while the
  * test cuts both links every 100 to 300 ms. No two are ever inside together, no call hangs, and at
@@ -174,8 +169,7 @@ static void check_witness(struct witness *witness, const struct endings *endings
 FLAP_TEST(eight_threads_on_a_flapping_link)
 {
     enum { THREADS = 8 };
-    struct bench *b = *state;
-    struct zkl_client *clients[2] = {b->client, fault_open(proxy_address(b->proxy), SESSION_MS)};
+    struct zkl_client *clients[2] = {b->client, world_through(b->proxy, SESSION_MS)};
     int64_t sessions[2] = {fault_session(clients[0]), fault_session(clients[1])};
     static const char *const paths[PATHS] = {"/flap/m0", "/flap/m1"};
     struct zkl_mutex *mutexes[2][PATHS];
@@ -187,7 +181,7 @@ FLAP_TEST(eight_threads_on_a_flapping_link)
     check_true(witness);
     for (int i = 0; i < PATHS; i++) {
         for (int c = 0; c < 2; c++)
-            mutexes[c][i] = fault_mutex(clients[c], paths[i]);
+            mutexes[c][i] = world_mutex(clients[c], paths[i]);
     }
     for (int i = 0; i < THREADS; i++) {
         memcpy(workers[i].mutex, mutexes[i % 2], sizeof workers[i].mutex);
@@ -202,12 +196,10 @@ FLAP_TEST(eight_threads_on_a_flapping_link)
         check_num(fault_session(clients[c]), ==, sessions[c]);
         for (int i = 0; i < PATHS; i++) {
             fault_check_rest(clients[c], b->wire, paths[i], REST_MS);
-            check_ok(zkl_mutex_free(mutexes[c][i]));
         }
         check_wait(server_watches(clients[c]) == 0, REST_MS);
     }
     check_witness(witness, &endings, proxy_counts(b->proxy, PROXY_CONNECT));
-    check_ok(zkl_client_free(clients[1]));
 }
 
 /* --- watches of others ------------------------------------------------------------------------ */
@@ -217,11 +209,9 @@ FLAP_TEST(eight_threads_on_a_flapping_link)
  * that another needs. Modes: F49. */
 FLAP_TEST(server_keeps_exactly_the_watches_that_are_needed)
 {
-    struct bench *b = *state;
-    struct actor *first = actor_new(), *second = actor_new();
-    struct zkl_cancel *cancel = NULL;
+    struct actor *first = world_actor(), *second = world_actor();
+    struct zkl_cancel *cancel = world_cancel();
 
-    check_ok(zkl_cancel_new(&cancel));
     check_ok(zkl_mutex_lock(b->rival));
     actor_begin(first, act_lock_cancel, b->mutex, cancel);
     check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
@@ -242,9 +232,6 @@ FLAP_TEST(server_keeps_exactly_the_watches_that_are_needed)
     check_ok(actor_end(second, WAIT_MS));
     check_ok(actor_do(second, act_unlock, b->mutex, NULL));
     check_rest(b);
-    zkl_cancel_free(cancel);
-    actor_free(first);
-    actor_free(second);
 }
 
 /* The answer to a waiter's list, or its request for the watch, is held back. */
@@ -267,8 +254,6 @@ static void check_granted(struct bench *b)
 /* The predecessor leaves between a waiter's list and its watch. Modes: F20, F21. */
 FLAP_TEST(predecessor_gone_between_list_and_watch)
 {
-    struct bench *b = *state;
-
     for (int i = 0; i < test_length(100, 6); i++) {
         check_ok(zkl_mutex_lock(b->rival));
         begin_between_list_and_watch(b, i);
@@ -283,12 +268,10 @@ FLAP_TEST(predecessor_gone_between_list_and_watch)
  * F34. */
 FLAP_TEST(waiting_predecessor_gone_between_list_and_watch)
 {
-    struct bench *b = *state;
-    struct actor *between = actor_new();
+    struct actor *between = world_actor();
 
     for (int i = 0; i < test_length(100, 4); i++) {
-        struct zkl_cancel *cancel = NULL;
-        check_ok(zkl_cancel_new(&cancel));
+        struct zkl_cancel *cancel = world_cancel();
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(between, act_lock_cancel, b->rival, cancel);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
@@ -301,9 +284,7 @@ FLAP_TEST(waiting_predecessor_gone_between_list_and_watch)
         check_true(actor_busy(b->actor));
         check_ok(zkl_mutex_unlock(b->rival));
         check_granted(b);
-        zkl_cancel_free(cancel);
     }
-    actor_free(between);
 }
 
 /* Two threads of one client: one holds and has its own node watched, the other waits behind it and
@@ -312,8 +293,7 @@ FLAP_TEST(waiting_predecessor_gone_between_list_and_watch)
  * deleted. Modes: F45. */
 FLAP_TEST(one_thread_leaves_the_others_watch)
 {
-    struct bench *b = *state;
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
     char node[700];
 
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
@@ -336,7 +316,6 @@ FLAP_TEST(one_thread_leaves_the_others_watch)
     check_num(b->told.reason, ==, ZKL_REASON_NODE_DELETED);
     check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_ELOST);
     check_rest(b);
-    actor_free(a);
 }
 
 /* --- many waits ------------------------------------------------------------------------------- */
@@ -368,9 +347,8 @@ static void *wait_in_vain(void *arg)
 FLAP_TEST(link_bounces_after_many_waits_in_vain)
 {
     enum { THREADS = 8 };
-    struct bench *b = *state;
     struct impatient p[THREADS];
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
 
     memset(p, 0, sizeof p);
     check_ok(zkl_mutex_lock(b->rival));
@@ -396,7 +374,6 @@ FLAP_TEST(link_bounces_after_many_waits_in_vain)
     check_ok(actor_end(a, WAIT_MS));
     check_ok(actor_do(a, act_unlock, b->mutex, NULL));
     check_rest(b);
-    actor_free(a);
 }
 
 /* Fifty wait, and the test cancels forty-eight of them together: the other two are granted in their
@@ -405,14 +382,12 @@ FLAP_TEST(link_bounces_after_many_waits_in_vain)
 FLAP_TEST(two_of_fifty_remain)
 {
     enum { WAITERS = 50, ONE = 17, OTHER = 49 };
-    struct bench *b = *state;
     struct actor *a[WAITERS];
-    struct zkl_cancel *cancel = NULL;
+    struct zkl_cancel *cancel = world_cancel();
 
-    check_ok(zkl_cancel_new(&cancel));
     check_ok(zkl_mutex_lock(b->rival));
     for (int i = 0; i < WAITERS; i++) {
-        a[i] = actor_new();
+        a[i] = world_actor();
         actor_begin(a[i], act_lock_cancel, b->mutex, i == ONE || i == OTHER ? NULL : cancel);
         check_wait(fault_children(b->wire, path) == i + 2, WAIT_MS);
     }
@@ -429,7 +404,4 @@ FLAP_TEST(two_of_fifty_remain)
     check_ok(actor_end(a[OTHER], WAIT_MS));
     check_ok(actor_do(a[OTHER], act_unlock, b->mutex, NULL));
     check_rest(b);
-    zkl_cancel_free(cancel);
-    for (int i = 0; i < WAITERS; i++)
-        actor_free(a[i]);
 }

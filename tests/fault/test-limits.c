@@ -3,7 +3,6 @@
  * deadline, and everything works again when there are some. */
 #include "bench.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,11 +28,6 @@ static void skip_under_tsan(void)
         print_message("skipped: the thread sanitizer can't run this\n");
         skip();
     }
-}
-
-static int set_up(void **state)
-{
-    return bench_set_up_with(state, path, SESSION_MS, 0);
 }
 
 static void check_works(struct bench *b, struct zkl_client *client, struct zkl_mutex *mutex)
@@ -70,13 +64,12 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return __real_pthread_create(thread, attr, main, arg);
 }
 
-#define LIMITS_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+#define LIMITS_TEST(name) BENCH_TEST(name, path, SESSION_MS, 0)
 
 /* A thread can't be made, whichever it is: open fails with ZKL_ESYSTEM, and leaves neither threads nor
  * a session behind. Modes: F62. */
 LIMITS_TEST(no_thread_while_opening)
 {
-    struct bench *b = *state;
     int threads = fault_threads(), n, rc = ZKL_ESYSTEM;
     int sessions = flw_connections(zks_host(), zks_port(server, 0));
 
@@ -105,8 +98,6 @@ LIMITS_TEST(no_thread_while_opening)
  * end by their deadline, and once there are threads again the client is back. Modes: F62. */
 LIMITS_TEST(no_thread_for_the_next_session)
 {
-    struct bench *b = *state;
-
     check_ok(zkl_mutex_lock(b->mutex));
     no_threads = true;
     fault_expire(b->client, 0);
@@ -170,18 +161,6 @@ LIMITS_TEST(no_thread_by_the_kernel)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-static int count_descriptors(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    check_true(dir != NULL);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        n += entry->d_name[0] != '.';
-    closedir(dir);
-    return n - 1; /* but the folder's own */
-}
-
 /* Below the result this many numbers are free. */
 static rlim_t number_above(int more)
 {
@@ -206,9 +185,8 @@ static void limit_descriptors(rlim_t n)
  * works once there are some again. */
 LIMITS_TEST(no_descriptor_while_opening)
 {
-    struct bench *b = *state;
     struct rlimit limit;
-    int threads = fault_threads(), before = count_descriptors();
+    int threads = fault_threads(), before = fault_descriptors();
 
     skip_under_tsan();
     check_ok(getrlimit(RLIMIT_NOFILE, &limit));
@@ -228,7 +206,7 @@ LIMITS_TEST(no_descriptor_while_opening)
             check_ok(zkl_client_free(client));
         }
         check_wait(fault_threads() <= threads, WAIT_MS);
-        check_wait(count_descriptors() == before, WAIT_MS);
+        check_wait(fault_descriptors() == before, WAIT_MS);
     }
 }
 
@@ -277,13 +255,12 @@ static int64_t cpu_ms(void)
  * reconnects. */
 LIMITS_TEST(no_descriptor_for_a_reconnect)
 {
-    struct bench *b = *state;
     struct rlimit limit;
     struct hogs hogs = {.count = 0};
     struct zkl_cancel *cancel = NULL;
 
     skip_under_tsan();
-    int before = count_descriptors();
+    int before = fault_descriptors();
     check_ok(getrlimit(RLIMIT_NOFILE, &limit));
     check_ok(zkl_mutex_lock(b->mutex));
     starve(b, &hogs);
@@ -307,7 +284,7 @@ LIMITS_TEST(no_descriptor_for_a_reconnect)
     check_num(try_rc, ==, ZKL_EDISCONNECTED);
     check_true(is_unanswered(unlock_rc) || unlock_rc == ZKL_ELOST);
     check_works(b, b->client, b->mutex);
-    check_wait(count_descriptors() == before, WAIT_MS);
+    check_wait(fault_descriptors() == before, WAIT_MS);
 }
 
 /* --- watches ---------------------------------------------------------------------------------- */
@@ -366,18 +343,16 @@ static void check_refused(struct bench *b, struct answer *a, int (*ask)(struct z
  * and can be repeated when there is room. A call that need not wait succeeds. */
 LIMITS_TEST(no_watch_for_a_wait)
 {
-    struct bench *b = *state;
-    struct zkl_client *other = fault_open(zks_connect_string(server), QUIET_MS);
-    struct zkl_mutex *held = fault_mutex(other, path);
-    struct zkl_semaphore *full;
+    struct zkl_client *other = world_direct(QUIET_MS);
+    struct zkl_mutex *held = world_mutex(other, path);
+    struct zkl_semaphore *full = world_semaphore(other, "/limits/s", 1, NULL);
     struct zkl_permit *permit;
-    struct answer a = {.client = b->client};
     struct zkl_member member = zkl_member_mutex(b->mutex);
+    struct answer a = {.client = b->client,
+                       .semaphore = world_semaphore(b->client, "/limits/s", 1, NULL),
+                       .multi = world_multi(b->client, &member, 1)};
     char node[300];
 
-    check_ok(zkl_semaphore_new(&full, other, "/limits/s", 1, NULL));
-    check_ok(zkl_semaphore_new(&a.semaphore, b->client, "/limits/s", 1, NULL));
-    check_ok(zkl_multi_new(&a.multi, b->client, &member, 1));
     check_ok(zkl_mutex_lock(held));
     check_num(zkl_mutex_node_path(held, node, sizeof node), >, 0);
     a.node = node;
@@ -407,9 +382,4 @@ LIMITS_TEST(no_watch_for_a_wait)
     check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
 
     check_ok(zkl_permit_release(permit));
-    check_ok(zkl_multi_free(a.multi));
-    check_ok(zkl_semaphore_free(a.semaphore));
-    check_ok(zkl_semaphore_free(full));
-    check_ok(zkl_mutex_free(held));
-    check_ok(zkl_client_free(other));
 }

@@ -15,14 +15,6 @@
 
 static const char *const path = "/session/m";
 
-static int set_up(void **state)
-{
-    if (bench_set_up(state, path, SESSION_MS) != 0)
-        return -1;
-    bench_make_path(*state);
-    return 0;
-}
-
 /* --- another session than before -------------------------------------------------------------- */
 
 /* The session that a client came back with. */
@@ -64,18 +56,6 @@ static struct wire *keep_alive(struct bench *b, const struct former *former)
     return kept;
 }
 
-/* The one node below the path. */
-static void only_node(struct bench *b, char *node, size_t size, struct wire_stat *stat)
-{
-    struct wire_names names;
-
-    check_ok(wire_children(b->wire, path, &names));
-    check_num(names.n, ==, 1);
-    snprintf(node, size, "%s/%s", path, names.name[0]);
-    wire_names_free(&names);
-    check_ok(wire_exists(b->wire, node, stat));
-}
-
 /* The call returns with a node of the session that the client has now, which is the only one. */
 static void check_granted(struct bench *b, struct actor *a, int64_t former_id)
 {
@@ -84,7 +64,7 @@ static void check_granted(struct bench *b, struct actor *a, int64_t former_id)
     char node[700];
 
     check_ok(actor_end(a, WAIT_MS));
-    only_node(b, node, sizeof node, &stat);
+    fault_only_child(b->wire, path, node, sizeof node, &stat);
     check_num(stat.ephemeral_owner, ==, fault_session(b->client));
     check_true(fault_session(b->client) != former_id);
     actor_do(a, act_token, b->mutex, &token);
@@ -108,15 +88,15 @@ static void check_granted_after(struct bench *b, struct actor *a, struct wire *f
     check_granted(b, a, former_id);
 }
 
-#define SESSION_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+#define SESSION_TEST(name)                                                                         \
+    BENCH_TEST_OF(name, bench_make_path(bench_begin(path, SESSION_MS, SESSION_MS)))
 
 /* A holder reconnects to a server that silently gives it a new session: the hold is lost, and the
  * callback reports that once. Its next lock waits for the node of the session before, though that
  * looks like its own. Modes: F5, F60. */
 SESSION_TEST(another_session_on_reconnect_ends_the_hold)
 {
-    struct bench *b = *state;
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
 
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
     for (int i = 1; i <= test_length(30, 3); i++) {
@@ -134,15 +114,14 @@ SESSION_TEST(another_session_on_reconnect_ends_the_hold)
         check_granted_after(b, a, kept);
         check_num(b->told.lost, ==, i);
     }
-    actor_free(a);
 }
 
 static void renew_client(struct bench *b)
 {
-    check_ok(zkl_mutex_free(b->mutex));
-    check_ok(zkl_client_free(b->client));
-    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
-    b->mutex = fault_mutex(b->client, path);
+    world_drop(b->mutex);
+    world_drop(b->client);
+    b->client = world_through(b->proxy, SESSION_MS);
+    b->mutex = world_mutex(b->client, path);
 }
 
 /* The server carries the create out and its answer is lost; the client reconnects, and has a new
@@ -152,8 +131,7 @@ static void renew_client(struct bench *b)
  * create2. Modes: F4, F5. */
 SESSION_TEST(a_node_of_the_session_before_is_not_granted)
 {
-    struct bench *b = *state;
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
     struct wire_stat stat;
     char node[700];
 
@@ -164,7 +142,7 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
         actor_begin(a, act_lock, b->mutex, NULL);
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        only_node(b, node, sizeof node, &stat);
+        fault_only_child(b->wire, path, node, sizeof node, &stat);
         check_ok(proxy_refuse(b->proxy, false));
         struct wire *kept = keep_alive(b, &former);
         check_num(stat.ephemeral_owner, ==, wire_session(kept));
@@ -173,7 +151,6 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
         wire_close(kept);
         renew_client(b);
     }
-    actor_free(a);
 }
 
 /* --- a link that is told late ----------------------------------------------------------------- */
@@ -195,7 +172,6 @@ static struct zkl_handle *handle_without_link(struct bench *b, const struct zkl_
  * while a link comes and goes. Modes: F61. */
 SESSION_TEST(a_first_link_told_late_was_one)
 {
-    struct bench *b = *state;
     struct zkl_driver *d = b->client->driver;
 
     zkl_driver_lock(d);
@@ -232,18 +208,16 @@ SESSION_TEST(a_first_link_told_late_was_one)
  * holder counts as unproved follow the granted timeout. Method: the test reads the window while the
  * server stands still. However busy the machine is, the end of the window can't be later than fifteen
  * sixteenths of 2 s after the server stopped. Modes: F61. */
-TEST(the_granted_timeout_counts)
+WORLD_TEST(the_granted_timeout_counts)
 {
     struct zks_options options = {.max_session_ms = GRANTED_MS};
-    struct zks *own = NULL;
-    struct told told = {0};
+    struct zks *own = world_server(&options);
+    static struct told told;
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    char err[512];
 
-    check_ok(zks_start(&own, &options, err, sizeof err));
-    struct proxy *proxy = proxy_before(own, 0);
-    struct zkl_client *client = fault_open(proxy_address(proxy), WISH_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, "/granted");
+    struct proxy *proxy = world_proxy_to(own, 0);
+    struct zkl_client *client = world_through(proxy, WISH_MS);
+    struct zkl_mutex *mutex = world_mutex(client, "/granted");
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
     check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
     check_num(grant.window_ms, >, 0);
@@ -262,8 +236,4 @@ TEST(the_granted_timeout_counts)
     check_wait(told.lost > 0 || zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
     int rc = zkl_mutex_unlock(mutex);
     check_true(rc == 0 || rc == ZKL_ELOST || is_unanswered(rc));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
-    zks_stop(own);
 }
