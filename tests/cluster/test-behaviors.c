@@ -823,18 +823,22 @@ static void check_is_released_once_more(struct scene *s)
     check_ok(give(&s->me));
 }
 
-/* Goal: the end of the session loses what is held. The callback says so once, with the true reason,
- * and the next in line gets the lock. The next session locks again. */
+/* Goal: the end of the session loses what is held, as often as it was entered. The callback says so once, with the true
+ * reason, and the next in line gets the lock. The next session locks again. Modes: F7, F15, F16. */
 static void an_expiry_loses_what_is_held(struct scene *s)
 {
+    int count = s->kind->of_handle ? 1 : 3;
+
     watch(s);
     hold(s, &s->me);
+    for (int i = 1; i < count; i++)
+        check_ok(take(&s->me));
     uint64_t token = ask(&s->me)->token;
     queue(s, &s->rival, 2);
     inside_expire(s->client);
     check_ok(result(&s->rival));
     check_num(the_loss(s, ZKL_REASON_EXPIRED)->token, ==, token);
-    check_lost(&s->me, 1, s->notes.list[noted(&s->notes) - 1].reason);
+    check_lost(&s->me, count, s->notes.list[noted(&s->notes) - 1].reason);
     check_num(ask(&s->rival)->token, >, token);
     check_queue(s, 1);
     check_ok(give(&s->rival));

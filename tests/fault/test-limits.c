@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, descriptors and watches run out: a call that needs one fails or waits within its
+/* Threads and descriptors run out: a call that needs one fails or waits within its
  * deadline, and everything works again when there are some. */
 #include "bench.h"
 
@@ -11,9 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <zklock/inspect.h>
-
-#include "api/client.h"
 #include "sanitizer.h"
 
 #define SESSION_MS lag_session_ms(2000)
@@ -285,101 +282,4 @@ LIMITS_TEST(no_descriptor_for_a_reconnect)
     check_true(is_unanswered(unlock_rc) || unlock_rc == ZKL_ELOST);
     check_works(b, b->client, b->mutex);
     check_wait(fault_descriptors() == before, WAIT_MS);
-}
-
-/* --- watches ---------------------------------------------------------------------------------- */
-
-struct answer {
-    struct zkl_client *client;
-    struct zkl_multi *multi;
-    struct zkl_semaphore *semaphore;
-    const char *node; /* somebody's */
-    char detail[300];
-};
-
-static int keep_detail(struct answer *a, int rc)
-{
-    snprintf(a->detail, sizeof a->detail, "%s", zkl_error_detail());
-    return rc;
-}
-
-static int ask_mutex(struct zkl_mutex *mutex, void *arg)
-{
-    return keep_detail(arg, zkl_mutex_lock(mutex));
-}
-
-static int ask_multi(struct zkl_mutex *unused, void *arg)
-{
-    struct answer *a = arg;
-
-    (void)unused;
-    return keep_detail(a, zkl_multi_lock(a->multi));
-}
-
-static int ask_semaphore(struct zkl_mutex *unused, void *arg)
-{
-    struct answer *a = arg;
-    struct zkl_permit *permit;
-
-    (void)unused;
-    return keep_detail(a, zkl_semaphore_acquire(a->semaphore, 1, NULL, &permit));
-}
-
-static int ask_holder(struct zkl_mutex *unused, void *arg)
-{
-    struct answer *a = arg;
-
-    (void)unused;
-    return keep_detail(a, zkl_revoke(a->client, a->node, NULL, 0));
-}
-
-static void check_refused(struct bench *b, struct answer *a, int (*ask)(struct zkl_mutex *, void *))
-{
-    check_num(actor_do(b->actor, ask, b->mutex, a), ==, ZKL_ESYSTEM);
-    check_true(strstr(a->detail, "watch is available") != NULL);
-}
-
-/* A client watches as much as it can restore. Each call that would wait says so, leaves nothing,
- * and can be repeated when there is room. A call that need not wait succeeds. */
-LIMITS_TEST(no_watch_for_a_wait)
-{
-    struct zkl_client *other = world_direct(QUIET_MS);
-    struct zkl_mutex *held = world_mutex(other, path);
-    struct zkl_semaphore *full = world_semaphore(other, "/limits/s", 1, NULL);
-    struct zkl_permit *permit;
-    struct zkl_member member = zkl_member_mutex(b->mutex);
-    struct answer a = {.client = b->client,
-                       .semaphore = world_semaphore(b->client, "/limits/s", 1, NULL),
-                       .multi = world_multi(b->client, &member, 1)};
-    char node[300];
-
-    check_ok(zkl_mutex_lock(held));
-    check_num(zkl_mutex_node_path(held, node, sizeof node), >, 0);
-    a.node = node;
-    check_ok(zkl_semaphore_acquire(full, 1, NULL, &permit));
-
-    zkl_driver_lock(b->client->driver);
-    b->client->driver->core.watch_bytes_max = 20;
-    zkl_driver_unlock(b->client->driver);
-    check_refused(b, &a, ask_mutex);
-    check_true(strstr(a.detail, "as many nodes as it can restore") != NULL);
-    check_refused(b, &a, ask_multi);
-    check_refused(b, &a, ask_semaphore);
-    check_refused(b, &a, ask_holder);
-    check_wait(fault_contenders(b->client) == 0, WAIT_MS);
-    check_num(fault_children(b->wire, path), ==, 1);
-    check_ok(zkl_mutex_unlock(held));
-    check_works(b, b->client, b->mutex);
-
-    check_ok(zkl_mutex_lock(held));
-    zkl_driver_lock(b->client->driver);
-    b->client->driver->core.watch_bytes_max = ZKL_WATCH_BYTES_MAX;
-    zkl_driver_unlock(b->client->driver);
-    actor_begin(b->actor, act_lock, b->mutex, NULL);
-    check_wait(fault_watches(b->client) == 2, WAIT_MS);
-    check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_end(b->actor, WAIT_MS));
-    check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
-
-    check_ok(zkl_permit_release(permit));
 }

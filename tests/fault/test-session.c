@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server makes of a session: another one than the client comes back with, while the nodes of
- * that one are still there, and a shorter one than was asked for. */
+ * that one are still there, and a shorter one than was asked for; and sessions that somebody else ends at chosen moments
+ * (fault/outstanding ends them at each request of each call, fault/flap under load). */
 #include "bench.h"
 #include "bytes.h"
 
@@ -151,6 +152,85 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
         wire_close(kept);
         renew_client(b);
     }
+}
+
+/* --- a session that is ended at a chosen moment -------------------------------------------------- */
+
+#define EXPIRY_MS lag_session_ms(5000)
+#define EXPIRY_TEST(name) BENCH_TEST(name, path, EXPIRY_MS, EXPIRY_MS)
+
+static bool connected_anew(struct bench *b, int64_t session)
+{
+    return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED &&
+           fault_session(b->client) != session;
+}
+
+/* The session ends just as the predecessor leaves, and of both the waiter hears only later: it must
+ * not take that for its turn, as somebody else has the lock by then. It queues again. Method: the
+ * events are held back until the window is over, before which no server ends a session by itself.
+ * Modes: F10. */
+EXPIRY_TEST(expiry_as_the_predecessor_leaves)
+{
+    struct actor *a = world_actor(), *behind = world_actor();
+
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
+    for (int i = 0; i < test_length(20, 2); i++) {
+        uint64_t theirs = 0, ours = 0;
+        check_ok(zkl_mutex_lock(b->rival));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_wait(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client)) ==
+                       2,
+                   WAIT_MS);
+        actor_begin(behind, act_lock, b->rival, NULL);
+        check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
+        check_ok(proxy_hold_reply(b->proxy, PROXY_EVENT, 1));
+        int64_t session = fault_session(b->client);
+        check_ok(zkl_mutex_unlock(b->rival));
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        fault_expire(b->client, 0);
+        check_ok(actor_end(behind, WAIT_MS));
+        check_wait(!fault_proved(b->client), WAIT_MS);
+        proxy_release(b->proxy);
+        check_wait(connected_anew(b, session), WAIT_MS);
+        check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
+        check_true(actor_busy(a));
+        actor_do(behind, act_token, b->rival, &theirs);
+        check_ok(actor_do(behind, act_unlock, b->rival, NULL));
+        check_ok(actor_end(a, WAIT_MS));
+        actor_do(a, act_token, b->mutex, &ours);
+        check_num(ours, >, theirs);
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+    check_num(b->told.lost, ==, 0);
+}
+
+static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_state state, void *arg)
+{
+    (void)client;
+    if (state == ZKL_CLIENT_EXPIRED)
+        proxy_hole(arg, PROXY_BOTH);
+}
+
+/* The loss is known as soon as the session's end is, and needs no word from the next session: that
+ * one can't begin, as its connection is cut off in the moment of the news. Modes: F7. */
+EXPIRY_TEST(loss_is_known_without_a_next_session)
+{
+    struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), EXPIRY_MS);
+    struct zkl_client *client = NULL;
+
+    options.state_fn = cut_off_when_expired;
+    options.state_arg = b->proxy;
+    client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    fault_expire(client, 0);
+    check_wait(zkl_mutex_token(mutex) == 0, WAIT_MS);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_mutex_window_ms(mutex), ==, 0);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    proxy_cut(b->proxy);
+    proxy_heal(b->proxy);
 }
 
 /* --- a link that is told late ----------------------------------------------------------------- */
