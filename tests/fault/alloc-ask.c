@@ -9,8 +9,7 @@ static bool look(struct fixture *s, const char *at, enum zkl_lock_kind kind, siz
 
     alloc_arm(n, count);
     int rc = zkl_inspect(s->client, at, WAIT_MS, &seen);
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    bool struck = alloc_disarm_after(rc);
     check_true((seen != NULL) == (rc == 0));
     if (rc == 0) {
         check_num(seen->kind, ==, kind);
@@ -25,8 +24,7 @@ static bool look_at_a_mutex(struct fixture *s, int n, int count)
     alloc_stand_before(s);
     bool struck = look(s, alloc_path, ZKL_LOCK_KIND_MUTEX, 1, n, count);
     alloc_step_aside(s);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 static bool look_at_a_semaphore(struct fixture *s, int n, int count)
@@ -42,8 +40,6 @@ static void make_node(struct fixture *s, const char *node, const char *data)
 /* Each request for memory of a look is refused in turn: all is seen, or nothing is given. */
 ALLOC_TEST(no_memory_while_looking)
 {
-    struct fixture *s = *state;
-
     make_node(s, "/alloc/sem", "");
     make_node(s, "/alloc/sem/locks", "");
     make_node(s, "/alloc/sem/leases", "2");
@@ -73,34 +69,24 @@ static bool ask_and_wait(struct fixture *s, int n, int count)
     check_wait(!actor_busy(s->actor) || fault_watches(s->client) == 1, WAIT_MS);
     alloc_step_aside(s);
     int rc = actor_end(s->actor, WAIT_MS);
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    bool struck = alloc_disarm_after(rc);
     zkl_cancel_free(s->cancel);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* So are those of asking a holder to release. */
-ALLOC_TEST(no_memory_while_asking)
-{
-    alloc_play(*state, ask_and_wait);
-}
+ALLOC_SCENE(no_memory_while_asking, ask_and_wait)
 
 static bool break_it(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
     alloc_arm(n, count);
     int rc = zkl_break(s->client, s->before, 0, 0, WAIT_MS);
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    bool struck = alloc_disarm_after(rc);
     if (rc != 0)
         alloc_step_aside(s);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* And those of deleting a holder's node: it is deleted, or not. */
-ALLOC_TEST(no_memory_while_breaking)
-{
-    alloc_play(*state, break_it);
-}
+ALLOC_SCENE(no_memory_while_breaking, break_it)

@@ -33,10 +33,7 @@ static bool open_it(struct fixture *s, int n, int count)
 
 /* Each request for memory in zkl_client_open is refused in turn: no client and no thread, or one
  * that works. */
-ALLOC_TEST(no_memory_while_opening)
-{
-    alloc_play(*state, open_it);
-}
+ALLOC_SCENE(no_memory_while_opening, open_it)
 
 /* --- locking ---------------------------------------------------------------------------------- */
 
@@ -46,19 +43,15 @@ static bool lock_and_unlock(struct fixture *s, int n, int count)
     alloc_arm(n, count);
     int rc = zkl_mutex_lock_for(s->mutex, WAIT_MS);
     int unlock_rc = rc == 0 ? zkl_mutex_unlock(s->mutex) : 0;
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    bool struck = alloc_disarm_after(rc);
     check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* Each request for memory in lock and unlock, on the calling thread or behind it, is refused in
  * turn: the lock fails with ENOMEM or is held, the unlock is done or goes on in the background. */
 ALLOC_TEST(no_memory_while_locking_with_a_callback)
 {
-    struct fixture *s = *state;
-
     check_ok(zkl_mutex_set_callback(s->mutex, told_fn, &s->told));
     alloc_play(s, lock_and_unlock);
     check_num(s->told.lost, ==, 0);
@@ -68,12 +61,11 @@ ALLOC_TEST(no_memory_while_locking_with_a_callback)
 static bool keep_and_take(struct fixture *s, int n, int count)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_mutex *mutex;
     int codes[4];
 
     options.local_handoffs_max = 1;
     options.retain_ms = QUIET_MS;
-    check_ok(zkl_mutex_new(&mutex, s->client, alloc_path, &options));
+    struct zkl_mutex *mutex = world_mutex_with(s->client, alloc_path, &options);
     alloc_arm(n, count);
     for (int i = 0; i < 4; i += 2) {
         codes[i] = zkl_mutex_lock_for(mutex, WAIT_MS);
@@ -83,16 +75,12 @@ static bool keep_and_take(struct fixture *s, int n, int count)
     for (int i = 0; i < 4; i++)
         check_true(codes[i] == 0 ||
                    (struck && (i % 2 ? is_unanswered(codes[i]) : alloc_refused(codes[i]))));
-    check_ok(zkl_mutex_free(mutex));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    world_drop(mutex);
+    return alloc_works(s, struck);
 }
 
 /* A watch that can't be had leaves nothing that others would wait for. */
-ALLOC_TEST(no_memory_while_keeping)
-{
-    alloc_play(*state, keep_and_take);
-}
+ALLOC_SCENE(no_memory_while_keeping, keep_and_take)
 
 /* The path is not there yet. */
 static bool lock_a_new_path(struct fixture *s, int n, int count)
@@ -101,10 +89,7 @@ static bool lock_a_new_path(struct fixture *s, int n, int count)
     return lock_and_unlock(s, n, count);
 }
 
-ALLOC_TEST(no_memory_while_making_the_path)
-{
-    alloc_play(*state, lock_a_new_path);
-}
+ALLOC_SCENE(no_memory_while_making_the_path, lock_a_new_path)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
@@ -116,14 +101,10 @@ static bool try_in_vain(struct fixture *s, int n, int count)
     bool struck = alloc_disarm();
     check_true(rc == ZKL_EBUSY || (struck && alloc_refused(rc)));
     alloc_step_aside(s);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
-ALLOC_TEST(no_memory_while_trying_in_vain)
-{
-    alloc_play(*state, try_in_vain);
-}
+ALLOC_SCENE(no_memory_while_trying_in_vain, try_in_vain)
 
 static bool wait_and_be_granted(struct fixture *s, int n, int count)
 {
@@ -133,19 +114,14 @@ static bool wait_and_be_granted(struct fixture *s, int n, int count)
     check_wait(!actor_busy(s->actor) || alloc_in_queue(s->client), WAIT_MS);
     alloc_step_aside(s);
     int rc = actor_end(s->actor, WAIT_MS);
-    bool struck = alloc_disarm();
-    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    bool struck = alloc_disarm_after(rc);
     if (rc == 0)
         check_ok(actor_do(s->actor, act_unlock, s->mutex, NULL));
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* The wait behind somebody else, whose unlock wakes it, is short of memory. */
-ALLOC_TEST(no_memory_while_waiting)
-{
-    alloc_play(*state, wait_and_be_granted);
-}
+ALLOC_SCENE(no_memory_while_waiting, wait_and_be_granted)
 
 static bool wait_and_give_up(struct fixture *s, int n, int count)
 {
@@ -168,15 +144,11 @@ static bool wait_and_give_up(struct fixture *s, int n, int count)
     if (cancel != NULL)
         alloc_step_aside(s);
     zkl_cancel_free(cancel);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* A wait is cancelled, and the janitor that clears up after it is short of memory. */
-ALLOC_TEST(no_memory_while_giving_up)
-{
-    alloc_play(*state, wait_and_give_up);
-}
+ALLOC_SCENE(no_memory_while_giving_up, wait_and_give_up)
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
@@ -197,15 +169,11 @@ static bool close_it(struct fixture *s, int n, int count)
     check_ok(zkl_mutex_free(mutex));
     check_ok(zkl_client_free(client));
     alloc_step_aside(s);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* The client is closed while somebody waits: closing needs no memory. */
-ALLOC_TEST(no_memory_while_closing)
-{
-    alloc_play(*state, close_it);
-}
+ALLOC_SCENE(no_memory_while_closing, close_it)
 
 static bool expire_it(struct fixture *s, int n, int count)
 {
@@ -218,15 +186,12 @@ static bool expire_it(struct fixture *s, int n, int count)
     if (rc == 0)
         rc = zkl_mutex_unlock(s->mutex);
     check_wait(fault_session(s->client) != session && fault_session(s->client) != 0, WAIT_MS);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* The session has ended, and memory is short while the next one is made. */
 ALLOC_TEST(no_memory_for_the_next_session)
 {
-    struct fixture *s = *state;
-
     for (int count = 1; count <= 3; count += 2) {
         int n = 1;
         while (n < N_MAX && expire_it(s, n, count))
@@ -250,13 +215,12 @@ static bool free_it(struct fixture *s, int n, int count)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_free(mutex));
     check_wait(fault_threads() <= threads, WAIT_MS);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* A client is given up that holds: likewise. */
 ALLOC_TEST(no_memory_while_freeing)
 {
-    for (int n = 1; free_it(*state, n, 1000); n++)
+    for (int n = 1; free_it(s, n, 1000); n++)
         check_num(n, <, N_MAX);
 }

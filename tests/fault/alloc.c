@@ -74,6 +74,14 @@ bool alloc_disarm(void)
     return asked >= fail_from;
 }
 
+bool alloc_disarm_after(int rc)
+{
+    bool struck = alloc_disarm();
+
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    return struck;
+}
+
 int alloc_asked_here(void)
 {
     return asked_here;
@@ -83,35 +91,19 @@ const char *const alloc_path = "/alloc/a/b";
 
 /* --- scenes ----------------------------------------------------------------------------------- */
 
-int alloc_set_up(void **state)
+struct fixture *alloc_begin(void)
 {
-    struct fixture *s = calloc(1, sizeof *s);
+    struct fixture *s = world_alloc(sizeof *s);
 
-    if (s == NULL)
-        return -1;
-    s->client = fault_open(zks_connect_string(server), SESSION_MS);
-    s->mutex = fault_mutex(s->client, alloc_path);
-    s->wire = fault_wire();
+    s->client = world_direct(SESSION_MS);
+    s->mutex = world_mutex(s->client, alloc_path);
+    s->wire = world_wire();
     /* The path exists from the beginning to the end of the test. */
     check_ok(wire_create(s->wire, "/alloc", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(s->wire, "/alloc/a", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(s->wire, alloc_path, "", WIRE_PERSISTENT, NULL, 0));
-    s->actor = actor_new();
-    *state = s;
-    return 0;
-}
-
-int alloc_tear_down(void **state)
-{
-    struct fixture *s = *state;
-
-    zkl_mutex_free(s->mutex);
-    zkl_client_free(s->client);
-    wire_delete_tree(s->wire, "/alloc");
-    wire_close(s->wire);
-    actor_free(s->actor);
-    free(s);
-    return 0;
+    s->actor = world_actor();
+    return s;
 }
 
 bool alloc_refused(int rc)
@@ -125,6 +117,12 @@ void alloc_check_works(struct fixture *s, struct zkl_client *client, struct zkl_
     check_num(fault_children(s->wire, alloc_path), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
     fault_check_rest(client, s->wire, alloc_path, 3000);
+}
+
+bool alloc_works(struct fixture *s, bool struck)
+{
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
 }
 
 void alloc_play(struct fixture *s, bool (*scene)(struct fixture *, int n, int count))

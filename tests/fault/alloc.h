@@ -34,13 +34,14 @@ struct fixture {
 
 extern const char *const alloc_path;
 
-int alloc_set_up(void **state);
-int alloc_tear_down(void **state);
+struct fixture *alloc_begin(void);
 
 /* From now on refuse count requests, beginning with number from, and count the public calls. */
 void alloc_arm(int from, int count);
 /* True if the fault struck. */
 bool alloc_disarm(void);
+/* The same after a call that said so: it is 0, or the fault excuses it. */
+bool alloc_disarm_after(int rc);
 /* How often the calling thread has asked since it was armed. */
 int alloc_asked_here(void);
 
@@ -48,6 +49,8 @@ int alloc_asked_here(void);
 bool alloc_refused(int rc);
 /* After the fault everything works as before. */
 void alloc_check_works(struct fixture *s, struct zkl_client *client, struct zkl_mutex *mutex);
+/* So of the fixture's own, at the end of a scene. It returns struck. */
+bool alloc_works(struct fixture *s, bool struck);
 /* Play a scene with each n, with one refusal and with some in a row. A scene must return what
  * alloc_disarm returned. */
 void alloc_play(struct fixture *s, bool (*scene)(struct fixture *, int n, int count));
@@ -59,6 +62,15 @@ void alloc_step_aside(struct fixture *s);
  * node. */
 bool alloc_in_queue(struct zkl_client *client);
 
-#define ALLOC_TEST(name) TEST_IN(name, alloc_set_up, alloc_tear_down)
+/* The test name(struct fixture *s). */
+#define ALLOC_TEST(name)                                                                           \
+    static void name(struct fixture *s);                                                           \
+    WORLD_TEST_OF(name, name(alloc_begin()))                                                       \
+    static void name(__attribute__((unused)) struct fixture *s)
+#define ALLOC_SCENE(name, scene)                                                                   \
+    ALLOC_TEST(name)                                                                               \
+    {                                                                                              \
+        alloc_play(s, scene);                                                                      \
+    }
 
 #endif

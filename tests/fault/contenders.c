@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "tool/net.h"
 
 #define OPEN_MS 20000
@@ -22,8 +23,11 @@ struct turnstile *turnstile_new(void)
     return at == MAP_FAILED ? NULL : at;
 }
 
-void turnstile_free(struct turnstile *w)
+void turnstile_end(struct turnstile *w)
 {
+    check_num(w->odd, ==, 0);
+    check_num(w->overlaps, ==, 0);
+    check_num(w->stale, ==, 0);
     munmap(w, sizeof *w);
 }
 
@@ -136,7 +140,7 @@ static void run_members(const struct contenders *contenders, int first, int thre
         pthread_join(members[i].thread, NULL);
 }
 
-int contenders_run(const struct contenders *contenders, int first, int threads)
+static int contenders_run(const struct contenders *contenders, int first, int threads)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_client *client;
@@ -157,6 +161,21 @@ int contenders_run(const struct contenders *contenders, int first, int threads)
     if (rc != 0)
         turnstile_odd(contenders->turnstile, rc);
     return rc;
+}
+
+static void *run_in_a_thread(void *arg)
+{
+    const struct contenders_thread *t = arg;
+
+    contenders_run(t->contenders, t->first, t->threads);
+    return NULL;
+}
+
+void contenders_begin(struct contenders_thread *t, const struct contenders *contenders, int first,
+                      int threads)
+{
+    *t = (struct contenders_thread){.contenders = contenders, .first = first, .threads = threads};
+    check_ok(pthread_create(&t->thread, NULL, run_in_a_thread, t));
 }
 
 int contenders_fork(const struct contenders *contenders, int first, int threads)

@@ -4,6 +4,7 @@
 #ifndef ZKFAULT_CONTENDERS_H
 #define ZKFAULT_CONTENDERS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@ struct turnstile {
 };
 
 struct turnstile *turnstile_new(void);
-void turnstile_free(struct turnstile *w);
+/* Nothing was odd; and free it. */
+void turnstile_end(struct turnstile *w);
 
 void turnstile_enter(struct turnstile *w, int member, uint64_t token);
 void turnstile_leave(struct turnstile *w, int member);
@@ -52,7 +54,13 @@ struct contenders {
 int contenders_fork(const struct contenders *contenders, int first_member, int threads);
 /* True if it ended well. Waits for it at most ms, then kills it. */
 bool contenders_wait(int pid, int ms);
-/* The same in this process; returns when all are through. */
-int contenders_run(const struct contenders *contenders, int first_member, int threads);
+/* The same in this process, in a thread; it ends when all are through. contenders stays valid. */
+struct contenders_thread {
+    pthread_t thread;
+    const struct contenders *contenders;
+    int first, threads;
+};
+void contenders_begin(struct contenders_thread *t, const struct contenders *contenders,
+                      int first_member, int threads);
 
 #endif

@@ -209,32 +209,20 @@ size_t crowd_watches(struct crowd *crowd)
 
 int64_t crowd_session(struct crowd *crowd)
 {
-    zkl_driver_lock(crowd->driver);
-    int64_t id = crowd->driver->core.session.id;
-    zkl_driver_unlock(crowd->driver);
-    return id;
+    return locked(crowd->driver, crowd->driver->core.session.id);
 }
 
 size_t crowd_calls(struct crowd *crowd)
 {
-    zkl_driver_lock(crowd->driver);
-    size_t n = calls_of(crowd->driver);
-    zkl_driver_unlock(crowd->driver);
-    return n;
+    return locked(crowd->driver, calls_of(crowd->driver));
 }
 
 bool crowd_puts_off(struct crowd *crowd)
 {
-    zkl_driver_lock(crowd->driver);
-    bool any = crowd->driver->core.put_off_mono_ns != INT64_MAX;
-    zkl_driver_unlock(crowd->driver);
-    return any;
+    return locked(crowd->driver, crowd->driver->core.put_off_mono_ns != INT64_MAX);
 }
 
 bool crowd_connected(struct crowd *crowd)
 {
-    zkl_driver_lock(crowd->driver);
-    bool connected = zkl_session_connected(&crowd->driver->core.session);
-    zkl_driver_unlock(crowd->driver);
-    return connected;
+    return locked(crowd->driver, zkl_session_connected(&crowd->driver->core.session));
 }

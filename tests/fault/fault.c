@@ -119,10 +119,7 @@ struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path)
 
 int64_t fault_session(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    int64_t id = client->driver->core.session.id;
-    zkl_driver_unlock(client->driver);
-    return id;
+    return locked(client->driver, client->driver->core.session.id);
 }
 
 void fault_alone_from(struct zkl_client *client, unsigned row)
@@ -134,10 +131,8 @@ void fault_alone_from(struct zkl_client *client, unsigned row)
 
 bool fault_proved(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    bool open = zkl_clock_boot_ns() < zkl_session_window_end(&client->driver->core.session);
-    zkl_driver_unlock(client->driver);
-    return open;
+    return locked(client->driver,
+                  zkl_clock_boot_ns() < zkl_session_window_end(&client->driver->core.session));
 }
 
 /* False while there is no handle. */
@@ -177,18 +172,12 @@ void fault_check_reconnect(struct zkl_client *client, int64_t links)
 
 size_t fault_calls(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    size_t n = calls_of(client->driver);
-    zkl_driver_unlock(client->driver);
-    return n;
+    return locked(client->driver, calls_of(client->driver));
 }
 
 size_t fault_contenders(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    size_t n = contenders_of(&client->driver->core);
-    zkl_driver_unlock(client->driver);
-    return n;
+    return locked(client->driver, contenders_of(&client->driver->core));
 }
 
 /* It is on a path, for as long as that has a handle: see core/unlisted_grant.h. */
@@ -225,6 +214,19 @@ int fault_children(struct wire *wire, const char *path)
 {
     int n = wire_count(wire, path);
     return n == WIRE_NONODE ? 0 : n;
+}
+
+void fault_only_child(struct wire *wire, const char *path, char *node, size_t size,
+                      struct wire_stat *stat)
+{
+    struct wire_names names;
+
+    check_ok(wire_sync(wire, path));
+    check_ok(wire_children(wire, path, &names));
+    check_num(names.n, ==, 1);
+    snprintf(node, size, "%s/%s", path, names.name[0]);
+    wire_names_free(&names);
+    check_ok(stat ? wire_exists(wire, node, stat) : 0);
 }
 
 void fault_check_only(struct zkl_client *client, struct zkl_mutex *mutex, struct wire *wire,
@@ -435,15 +437,36 @@ void told_fn(const struct zkl_hold_event *event, void *arg)
     }
 }
 
-int fault_threads(void)
+/* Whose link begins with that. */
+static int entries(const char *folder, const char *link)
 {
+    char at[300], target[16] = "";
     int n = 0;
-    DIR *dir = opendir("/proc/self/task");
+    DIR *dir = opendir(folder);
 
     if (dir == NULL)
         return -1;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        n += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        snprintf(at, sizeof at, "%s/%s", folder, entry->d_name);
+        n += entry->d_name[0] != '.' &&
+             (*link == '\0' || (readlink(at, target, sizeof target) > (ssize_t)strlen(link) &&
+                                strncmp(target, link, strlen(link)) == 0));
+    }
     closedir(dir);
     return n;
+}
+
+int fault_threads(void)
+{
+    return entries("/proc/self/task", "");
+}
+
+int fault_descriptors(void)
+{
+    return entries("/proc/self/fd", "") - 1; /* but the folder's own */
+}
+
+int fault_sockets(void)
+{
+    return entries("/proc/self/fd", "socket:");
 }

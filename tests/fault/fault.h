@@ -34,6 +34,23 @@
 int fault_main(int argc, char **argv, const struct zks_options *options);
 struct zks_options fault_options(void);
 #define WORLD_TEST(name) WORLD_TEST_IN(name, NULL, world_end)
+/* The test called name does that, in a world of its own. */
+#define WORLD_TEST_OF(name, does)                                                                  \
+    static void name##_in_a_world(void)                                                            \
+    {                                                                                              \
+        does;                                                                                      \
+    }                                                                                              \
+    static struct world_case name##_case = {name##_in_a_world};                                    \
+    TEST_OF(name, world_run, NULL, world_end, &name##_case)
+
+/* Read with the driver's mutex. */
+#define locked(driver, value)                                                                      \
+    ({                                                                                             \
+        zkl_driver_lock(driver);                                                                   \
+        __typeof__(value) value_ = (value);                                                        \
+        zkl_driver_unlock(driver);                                                                 \
+        value_;                                                                                    \
+    })
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
@@ -70,6 +87,9 @@ void fault_check_only(struct zkl_client *client, struct zkl_mutex *mutex, struct
                       const char *path);
 /* Within ms nothing is left below path, and the client has no contender, call or watch. */
 void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *path, int ms);
+/* The one node below the path, and what it is like, if stat is not NULL. */
+void fault_only_child(struct wire *wire, const char *path, char *node, size_t size,
+                      struct wire_stat *stat);
 /* Children of path; 0 if it is not there. */
 int fault_children(struct wire *wire, const char *path);
 
@@ -122,5 +142,8 @@ void told_fn(const struct zkl_hold_event *event, void *told);
 /* Threads of this process. A joined thread counts for another moment, so the first count may be too high:
  * wait for at most that many. */
 int fault_threads(void);
+/* Descriptors of this process; only its sockets. */
+int fault_descriptors(void);
+int fault_sockets(void);
 
 #endif

@@ -20,7 +20,7 @@ static const char *const state_text[] = {"an idle operation", "an operation that
 
 struct returned {
     struct fiber *fiber;
-    size_t visit;
+    int which;
 };
 
 struct fiber {
@@ -30,15 +30,14 @@ struct fiber {
     atomic_llong since_ms;
     bool kept; /* until its player gives it back */
     struct zkl_owner *owner;
-    struct seat seat;
-    struct zkl_permit *permits[4];
-    struct returned returned[4];
-    int count; /* of permits */
-    atomic_int out;
-    struct zkl_multi *multi;
-    size_t members;
-    int codes[4];
+    int count;             /* of visits: one, or as many as permits or members */
+    struct seat inside[4]; /* where they are; the first has the mutex */
     size_t visits[4];
+    struct zkl_permit *permits[4]; /* NULL: a mutex, or */
+    struct zkl_multi *multi;
+    struct returned returned[4];
+    atomic_int out;
+    int codes[4];
     struct zkl_grant grants[4];
     atomic_ullong may;
     bool endless; /* it waits until it is granted */
@@ -59,31 +58,79 @@ static void judge(struct fiber *f, const char *what, int code, uint64_t may)
         odd(NULL, "more callbacks than there are operations");
 }
 
-/* --- a mutex ---------------------------------------------------------------------------------- */
+/* --- a grant, and what becomes of it ----------------------------------------------------------- */
 
-static void mutex_released(int code, void *arg)
+static void unlocked(struct fiber *f, int which, int code)
+{
+    visit_unlocked(f->visits[which], code, station_trust(f->station, &f->inside[which]));
+}
+
+static void released(int code, void *arg)
 {
     struct fiber *f = arg;
 
     judge(f, "released by an operation", code, MAY_UNLOCK);
-    visit_unlocked(f->visits[0], code, station_trust(f->station, &f->seat));
+    for (int i = 0; i < f->count; i++)
+        unlocked(f, i, f->multi != NULL ? f->codes[i] : code);
     move(f, FIBER_ENDED);
 }
 
-static void mutex_release(struct fiber *f)
+static void permit_released(int code, void *arg)
 {
-    visit_leave(f->visits[0]);
+    struct returned *r = arg;
+    struct fiber *f = r->fiber;
+
+    judge(f, "a permit released by an operation", code, MAY_UNLOCK);
+    unlocked(f, r->which, code);
+    if (--f->out == 0)
+        move(f, FIBER_ENDED);
+}
+
+/* The last permit that is released ends the operation, possibly during this call. */
+static void permits_release(struct fiber *f)
+{
+    int count = f->count;
+
+    f->out = count;
+    f->due += count;
+    for (int i = 0; i < count; i++) {
+        f->returned[i] = (struct returned){f, i};
+        visit_leave(f->visits[i]);
+        if (CALLED_BACK(zkl_permit_release_async(f->permits[i], permit_released, &f->returned[i]),
+                        MAY_0 | MAY(ZKL_ELOST)) == 0)
+            continue;
+        f->due--; /* closed */
+        if (--f->out == 0)
+            move(f, FIBER_ENDED);
+    }
+}
+
+/* In the callback, or by the player. */
+static void release(struct fiber *f)
+{
+    long long rc;
+
     move(f, FIBER_LEAVING);
+    if (f->permits[0] != NULL) {
+        permits_release(f);
+        return;
+    }
+    for (int i = 0; i < f->count; i++)
+        visit_leave(f->visits[i]);
     f->due++;
-    int rc = (int)CALLED_BACK(zkl_mutex_unlock_async(f->owner, f->seat.mutex, mutex_released, f),
-                              MAY_0 | MAY(ZKL_ELOST));
+    if (f->multi != NULL)
+        rc = CALLED_BACK(zkl_multi_unlock_async(f->owner, f->multi, f->codes, released, f),
+                         MAY_0 | MAY(ZKL_ELOST));
+    else
+        rc = CALLED_BACK(zkl_mutex_unlock_async(f->owner, f->inside[0].mutex, released, f),
+                         MAY_0 | MAY(ZKL_ELOST));
     if (rc != 0) { /* closed */
         f->due--;
         move(f, FIBER_ENDED);
     }
 }
 
-static void mutex_granted(int code, void *arg)
+static void granted(int code, void *arg)
 {
     struct fiber *f = arg;
 
@@ -93,11 +140,14 @@ static void mutex_granted(int code, void *arg)
         return;
     }
     world->granted++;
-    f->visits[0] = visit_enter(f->seat.at, f->seat.reads, f->grants[0].token);
+    for (int i = 0; i < f->count; i++)
+        f->visits[i] = visit_enter(f->inside[i].at, f->inside[i].reads,
+                                   f->permits[0] != NULL ? zkl_permit_token(f->permits[i])
+                                                         : f->grants[i].token);
     if (f->kept)
         move(f, FIBER_HELD);
     else
-        mutex_release(f);
+        release(f);
 }
 
 /* The player itself, as the operation's owner. */
@@ -105,122 +155,31 @@ static void mutex_end(struct player *p, struct fiber *f)
 {
     struct zkl_owner *before = zkl_owner_use(f->owner);
 
-    ask_about(p, f->station, f->seat.mutex);
+    ask_about(p, f->station, f->inside[0].mutex);
     visit_leave(f->visits[0]);
-    int rc = (int)CALL(p, zkl_mutex_unlock(f->seat.mutex), MAY_UNLOCK);
-    visit_unlocked(f->visits[0], rc, station_trust(f->station, &f->seat));
+    unlocked(f, 0, (int)CALL(p, zkl_mutex_unlock(f->inside[0].mutex), MAY_UNLOCK));
     zkl_owner_use(before);
 }
 
 static int mutex_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
 {
-    f->seat = *any_seat(p, f->station);
+    f->count = 1;
+    f->inside[0] = *any_seat(p, f->station);
     return (int)CALL(p,
-                     zkl_mutex_acquire_async(f->owner, f->seat.mutex, wait, &f->grants[0],
-                                             mutex_granted, f, &f->op),
+                     zkl_mutex_acquire_async(f->owner, f->inside[0].mutex, wait, &f->grants[0],
+                                             granted, f, &f->op),
                      MAY_0 | MAY(ZKL_ECLOSED));
-}
-
-/* --- permits ---------------------------------------------------------------------------------- */
-
-static void permit_released(int code, void *arg)
-{
-    struct returned *r = arg;
-    struct fiber *f = r->fiber;
-
-    judge(f, "a permit released by an operation", code, MAY_UNLOCK);
-    visit_unlocked(r->visit, code, station_trust(f->station, &f->seat));
-    if (--f->out == 0)
-        move(f, FIBER_ENDED);
-}
-
-/* In the callback, or by the player. The last permit that is released ends the operation, possibly
- * during this call. */
-static void permits_release(struct fiber *f)
-{
-    int count = f->count;
-
-    move(f, FIBER_LEAVING);
-    f->out = count;
-    f->due += count;
-    for (int i = 0; i < count; i++) {
-        struct returned *r = &f->returned[i];
-        *r = (struct returned){f, f->visits[i]};
-        visit_leave(r->visit);
-        if (CALLED_BACK(zkl_permit_release_async(f->permits[i], permit_released, r),
-                        MAY_0 | MAY(ZKL_ELOST)) == 0)
-            continue;
-        f->due--; /* closed */
-        if (--f->out == 0)
-            move(f, FIBER_ENDED);
-    }
-}
-
-static void permits_granted(int code, void *arg)
-{
-    struct fiber *f = arg;
-
-    judge(f, "permits granted to an operation", code, f->may);
-    if (code != 0) {
-        move(f, FIBER_ENDED);
-        return;
-    }
-    for (int i = 0; i < f->count; i++)
-        f->visits[i] = visit_enter(AT_FOUR, false, zkl_permit_token(f->permits[i]));
-    if (f->kept)
-        move(f, FIBER_HELD);
-    else
-        permits_release(f);
 }
 
 static int permits_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
 {
-    f->seat = (struct seat){.at = AT_FOUR};
     f->count = chance_between(&p->chance, 1, 4);
+    for (int i = 0; i < f->count; i++)
+        f->inside[i] = (struct seat){.at = AT_FOUR};
     return (int)CALL(p,
                      zkl_semaphore_acquire_async(f->station->four, f->count, wait, f->permits,
-                                                 permits_granted, f, &f->op),
+                                                 granted, f, &f->op),
                      MAY_0 | MAY(ZKL_ECLOSED));
-}
-
-/* --- several ---------------------------------------------------------------------------------- */
-
-static const struct seat *member(const struct fiber *f, size_t i)
-{
-    return &f->station->member[f->multi == f->station->multi[1]][i];
-}
-
-static void multi_released(int code, void *arg)
-{
-    struct fiber *f = arg;
-
-    judge(f, "a multi-lock released by an operation", code, MAY_UNLOCK);
-    for (size_t i = 0; i < f->members; i++)
-        visit_unlocked(f->visits[i], f->codes[i], station_trust(f->station, member(f, i)));
-    move(f, FIBER_ENDED);
-}
-
-static void multi_granted(int code, void *arg)
-{
-    struct fiber *f = arg;
-
-    judge(f, "a multi-lock granted to an operation", code, f->may);
-    if (code != 0) {
-        move(f, FIBER_ENDED);
-        return;
-    }
-    world->granted++;
-    for (size_t i = 0; i < f->members; i++)
-        f->visits[i] = visit_enter(member(f, i)->at, false, f->grants[i].token);
-    for (size_t i = 0; i < f->members; i++)
-        visit_leave(f->visits[i]);
-    move(f, FIBER_LEAVING);
-    f->due++;
-    if (CALLED_BACK(zkl_multi_unlock_async(f->owner, f->multi, f->codes, multi_released, f),
-                    MAY_0 | MAY(ZKL_ELOST)) != 0) {
-        f->due--;
-        move(f, FIBER_ENDED);
-    }
 }
 
 static int multi_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
@@ -228,9 +187,10 @@ static int multi_begin(struct player *p, struct fiber *f, const struct zkl_wait 
     int which = chance_between(&p->chance, 0, MULTIS - 1);
 
     f->multi = f->station->multi[which];
-    f->members = f->station->members[which];
+    f->count = (int)f->station->members[which];
+    memcpy(f->inside, f->station->member[which], sizeof f->inside);
     return (int)CALL(
-        p, zkl_multi_acquire_async(f->owner, f->multi, wait, f->grants, multi_granted, f, &f->op),
+        p, zkl_multi_acquire_async(f->owner, f->multi, wait, f->grants, granted, f, &f->op),
         MAY_0 | MAY(ZKL_ECLOSED));
 }
 
@@ -457,7 +417,7 @@ void fibers_make(struct player *p)
 static void end_held(struct player *p, struct fiber *f)
 {
     if (f->permits[0] != NULL) {
-        permits_release(f);
+        release(f);
         return;
     }
     mutex_end(p, f);

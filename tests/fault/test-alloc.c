@@ -53,8 +53,7 @@ static bool make_the_call(struct fixture *s, int n, int count)
 
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         fault_check_rest(s->client, s->wire, paths[i], 3000);
-    alloc_check_works(s, s->client, s->mutex);
-    return struck;
+    return alloc_works(s, struck);
 }
 
 /* Either its header lists ZKL_ENOMEM, and each request is refused in turn, or it makes none. */
@@ -108,12 +107,10 @@ static void play_over(struct fixture *s)
  * header lists, and nothing is left. */
 ALLOC_TEST(no_memory_for_each_call)
 {
-    struct fixture *s = *state;
-    struct zkl_mutex *one;
+    struct zkl_mutex *one = world_semaphore_mutex(s->client, "/alloc/one");
 
     set_up_goods(s);
     goods.count = 2;
-    check_ok(zkl_semaphore_mutex_new(&one, s->client, "/alloc/one", NULL));
     for (int i = 0; i < CALLED_COUNT; i++) {
         call = &called_calls[i];
         if (has_a_scene(call) || call_is_of(call, ARG_PERMIT))
@@ -130,14 +127,11 @@ ALLOC_TEST(no_memory_for_each_call)
     }
 
     goods_free(&goods);
-    check_ok(zkl_mutex_free(one));
 }
 
 /* Calls that only look, set or free something, and a re-entry, ask for no memory at all. */
 ALLOC_TEST(these_calls_need_no_memory)
 {
-    struct fixture *s = *state;
-
     set_up_goods(s);
     goods_hold(&goods);
     check_ok(zkl_inspect(s->client, alloc_path, WAIT_MS, &goods.seen));

@@ -5,7 +5,6 @@
 #include "bench.h"
 #include "leaks.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,21 +15,7 @@ static const char *const path = "/close/m";
 
 static int64_t last_session; /* of the client that is closed */
 
-/* The client is opened and closed by the test. */
-static int set_up(void **state)
-{
-    return bench_set_up_with(state, path, 0, 10 * SESSION_MS);
-}
-
-static int tear_down(void **state)
-{
-    struct bench *b = *state;
-
-    b->client = NULL;
-    b->mutex = NULL;
-    return bench_tear_down(state);
-}
-
+/* By the test, as it closes and frees it. */
 static void open_client(struct bench *b)
 {
     b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
@@ -241,7 +226,7 @@ static void close_in(struct bench *b, const struct scene *scene, enum way way, b
     check_gone(b, 5 * SESSION_MS + 5000);
 }
 
-#define CLOSE_TEST(name) TEST_IN(name, set_up, tear_down)
+#define CLOSE_TEST(name) BENCH_TEST(name, path, 0, 10 * SESSION_MS)
 
 /* The client is closed in every state of a thread's call, and the server answers. The call ends
  * with ZKL_ECLOSED, or as an unlock without an answer. A hold is lost: the callback reports that
@@ -250,16 +235,16 @@ static void close_in(struct bench *b, const struct scene *scene, enum way way, b
 CLOSE_TEST(close_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++)
-        close_in(*state, &scenes[i], CLOSE, false);
+        close_in(b, &scenes[i], CLOSE, false);
 }
 
 /* The same without a wait, with a server that has become silent. */
 CLOSE_TEST(close_at_once_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++) {
-        close_in(*state, &scenes[i], CLOSE_AT_ONCE, true);
+        close_in(b, &scenes[i], CLOSE_AT_ONCE, true);
         if (test_length(1, 0))
-            close_in(*state, &scenes[i], CLOSE_AT_ONCE, false);
+            close_in(b, &scenes[i], CLOSE_AT_ONCE, false);
     }
 }
 
@@ -268,9 +253,9 @@ CLOSE_TEST(free_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++) {
         if (i < 2 || test_length(1, 0))
-            close_in(*state, &scenes[i], FREE, true);
+            close_in(b, &scenes[i], FREE, true);
         if (i % 2 == 1 || test_length(1, 0))
-            close_in(*state, &scenes[i], FREE, false);
+            close_in(b, &scenes[i], FREE, false);
     }
 }
 
@@ -301,8 +286,6 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
  * immediately: there is nothing to wait for. */
 CLOSE_TEST(close_while_connecting)
 {
-    struct bench *b = *state;
-
     for (int timeout_ms = 0; timeout_ms <= WAIT_MS; timeout_ms += WAIT_MS) {
         check_ok(proxy_refuse(b->proxy, true));
         close_before_the_session(b, timeout_ms);
@@ -320,7 +303,6 @@ CLOSE_TEST(close_while_connecting)
 CLOSE_TEST(close_with_fifty_waiters)
 {
     enum { WAITERS = 50, PATHS = 5 };
-    struct bench *b = *state;
     struct zkl_mutex *rivals[PATHS], *mutexes[PATHS];
     struct actor *a[WAITERS];
     char name[32];
@@ -328,28 +310,24 @@ CLOSE_TEST(close_with_fifty_waiters)
     open_client(b);
     for (int i = 0; i < PATHS; i++) {
         snprintf(name, sizeof name, "/close/m%d", i);
-        rivals[i] = fault_mutex(b->direct, name);
-        mutexes[i] = fault_mutex(b->client, name);
+        rivals[i] = world_mutex(b->direct, name);
+        mutexes[i] = world_mutex(b->client, name);
         check_ok(zkl_mutex_lock(rivals[i]));
     }
     for (int i = 0; i < WAITERS; i++) {
-        a[i] = actor_new();
+        a[i] = world_actor();
         actor_begin(a[i], act_lock, mutexes[i % PATHS], NULL);
     }
     check_wait(flw_session_watches(zks_host(), zks_port(server, 0), last_session) ==
                    WAITERS + PATHS,
                WAIT_MS);
     check_closed(zkl_client_close(b->client, WAIT_MS));
-    for (int i = 0; i < WAITERS; i++) {
+    for (int i = 0; i < WAITERS; i++)
         check_num(actor_end(a[i], SOON_MS), ==, ZKL_ECLOSED);
-        actor_free(a[i]);
-    }
     for (int i = 0; i < PATHS; i++) {
         snprintf(name, sizeof name, "/close/m%d", i);
         check_wait(fault_children(b->wire, name) == 1, WAIT_MS);
         check_ok(zkl_mutex_unlock(rivals[i]));
-        check_ok(zkl_mutex_free(rivals[i]));
-        check_ok(zkl_mutex_free(mutexes[i]));
     }
     check_ok(zkl_mutex_free(b->mutex));
     check_ok(zkl_client_free(b->client));
@@ -390,7 +368,6 @@ static void *close_it(void *client)
 CLOSE_TEST(close_in_the_middle_of_work)
 {
     enum { USERS = 4 };
-    struct bench *b = *state;
     struct user u[USERS];
 
     for (int round = 0; round < test_length(200, 15); round++) {
@@ -419,18 +396,6 @@ CLOSE_TEST(close_in_the_middle_of_work)
     }
 }
 
-static int count_descriptors(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    check_true(dir != NULL);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        n += entry->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 static void open_expire_close(struct bench *b, int round)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
@@ -455,12 +420,10 @@ static void open_expire_close(struct bench *b, int round)
  * session, holding or not, again and again. There are as many threads and descriptors as before. */
 CLOSE_TEST(open_expire_and_close_leaves_nothing)
 {
-    struct bench *b = *state;
-
     open_expire_close(b, 0); /* what is made once in a process */
-    int threads = fault_threads(), descriptors = count_descriptors();
+    int threads = fault_threads(), descriptors = fault_descriptors();
     for (int i = 0; i < test_length(300, 30); i++)
         open_expire_close(b, i);
     check_wait(fault_threads() <= threads, WAIT_MS);
-    check_wait(count_descriptors() == descriptors, WAIT_MS);
+    check_wait(fault_descriptors() == descriptors, WAIT_MS);
 }

@@ -45,14 +45,6 @@ static size_t tell_code(enum proxy_dir dir, int op, unsigned char *frame, size_t
     return size;
 }
 
-static int set_up(void **state)
-{
-    if (bench_set_up(state, path, SESSION_MS) != 0)
-        return -1;
-    bench_make_path(*state);
-    return 0;
-}
-
 static void check_understood(int rc, int op, int code)
 {
     if (rc == ZKL_EPROTO || rc == ZKL_ETIMEDOUT)
@@ -94,19 +86,18 @@ static void each_code(struct bench *b, enum proxy_op op)
     lock_despite(b, op, -6); /* after this the client sends no create2 */
 }
 
-#define CODES_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+#define CODES_TEST(name)                                                                           \
+    BENCH_TEST_OF(name, bench_make_path(bench_begin(path, SESSION_MS, SESSION_MS)))
 
 /* Goal: as said above, of the create. Method: it is not carried out, and answered by each code in turn. */
 CODES_TEST(each_code_to_a_create)
 {
-    each_code(*state, PROXY_CREATE2);
+    each_code(b, PROXY_CREATE2);
 }
 
 /* The same of the list behind it. */
 CODES_TEST(each_code_to_a_list)
 {
-    struct bench *b = *state;
-
     fault_alone_from(b->client, 1000000);
     each_code(b, PROXY_CHILDREN);
 }
@@ -114,7 +105,7 @@ CODES_TEST(each_code_to_a_list)
 /* The same of the delete. */
 CODES_TEST(each_code_to_a_delete)
 {
-    each_code(*state, PROXY_DELETE);
+    each_code(b, PROXY_DELETE);
 }
 
 /* Goal: what a quota or a server in read-only mode refuses has its own code, and a sentence with ZooKeeper's number;
@@ -131,7 +122,6 @@ CODES_TEST(quota_and_read_only_have_codes)
                 {-127, ZKL_OK, PROXY_CREATE2},
                 {-118, ZKL_OK, PROXY_CREATE2},
                 {-6, ZKL_OK, PROXY_CREATE2}};
-    struct bench *b = *state;
     char number[16];
 
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
@@ -151,7 +141,6 @@ CODES_TEST(quota_and_read_only_have_codes)
 /* Goal: a server that wants SASL is a matter of credentials. Method: it answers a create so. */
 CODES_TEST(sasl_required_is_a_matter_of_credentials)
 {
-    struct bench *b = *state;
     struct lie lie = {.op = PROXY_CREATE2, .code = -124};
 
     proxy_set_hook(b->proxy, tell_code, &lie);

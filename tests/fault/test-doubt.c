@@ -2,15 +2,7 @@
 /* What unlock says of a hold whose window was empty: somebody else may have held meanwhile. */
 #include "fault.h"
 
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <zklock/async.h>
-
-#define MS INT64_C(1000000)
 
 /* --- each kind of hold, as one thread has it -------------------------------------------------- */
 
@@ -264,104 +256,4 @@ WORLD_TEST(a_denied_delete_says_nothing_of_the_node)
     check_ok(wire_create_acl(wire, "/denied", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
     check_num(wire_delete(wire, "/denied/none", -1), ==, WIRE_NOAUTH);
     check_num(wire_delete(wire, "/none", -1), ==, WIRE_NONODE);
-}
-
-/* --- a process that was stopped --------------------------------------------------------------- */
-
-#define SESSION_MS 1000
-
-/* What parent and child share. */
-static struct shared {
-    atomic_int go, holding, through; /* rounds */
-    atomic_bool quit;
-    atomic_int rc, said;
-} * shared;
-
-/* The example of zkl_mutex_unlock(3), and what its unlock said beside. */
-static int do_locked(struct zkl_mutex *mutex, void (*work)(void))
-{
-    int rc = zkl_mutex_lock(mutex);
-    if (rc != 0)
-        return rc;
-    work();
-    rc = zkl_mutex_unlock(mutex);
-    shared->said = rc;
-    return zkl_error_is_lost(rc) ? rc : 0;
-}
-
-/* It looks at nothing but the clock, and is done as soon as it has been stopped. */
-static void work(void)
-{
-    int64_t before = net_boot_ns(), now;
-
-    shared->holding = shared->go;
-    while ((now = net_boot_ns()) - before <= SESSION_MS * MS && !shared->quit)
-        before = now;
-}
-
-static void child_main(const char *servers)
-{
-    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
-    struct zkl_client *client;
-    struct zkl_mutex *mutex;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (zkl_client_open(&client, &options) != 0 ||
-        zkl_mutex_new(&mutex, client, "/stopped", NULL) != 0)
-        _exit(1);
-    while (!shared->quit) {
-        if (shared->go > shared->through) {
-            shared->rc = do_locked(mutex, work);
-            shared->through = shared->go;
-        }
-        net_nap_ms(2);
-    }
-    _exit(zkl_mutex_free(mutex) == 0 && zkl_client_free(client) == 0 ? 0 : 2);
-}
-
-static void stop_once(pid_t pid, struct zkl_mutex *rival, int round)
-{
-    int status = 0;
-
-    shared->go = round;
-    check_wait(shared->holding == round, WAIT_MS);
-    net_nap_ms(37 * round % 250); /* somewhere between two heartbeats */
-    check_ok(kill(pid, SIGSTOP));
-    check_num(waitpid(pid, &status, WUNTRACED), ==, pid);
-    int64_t stopped_ms = net_now_ms();
-    check_ok(zkl_mutex_lock_for(rival, WAIT_MS)); /* once the session has ended */
-    check_wait(net_now_ms() > stopped_ms + SESSION_MS + 100, WAIT_MS); /* a jump it can't miss */
-    check_ok(kill(pid, SIGCONT));
-    check_wait(shared->through == round, WAIT_MS);
-    check_true(shared->said == ZKL_EDOUBT || shared->said == ZKL_ELOST);
-    check_num(shared->rc, ==, shared->said);
-    check_ok(zkl_mutex_unlock(rival));
-}
-
-/* Goal: a holder was stopped while its session ended and another client held. Its unlock says so, and the
- * manual's example returns that code, even if the client has not heard of the end yet. Method: a child runs only
- * that example. Modes: F9. */
-TEST(stopped_holder_is_not_told_that_all_is_well)
-{
-    int rounds = test_length(20, 4), doubts = 0, status = 0;
-
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    check_true(shared != MAP_FAILED);
-    pid_t pid = fork();
-    if (pid == 0)
-        child_main(zks_connect_string(server));
-    check_num(pid, >, 0);
-    struct zkl_client *client = fault_open(zks_connect_string(server), lag_session_ms(10000));
-    struct zkl_mutex *rival = fault_mutex(client, "/stopped");
-    for (int round = 1; round <= rounds; round++) {
-        stop_once(pid, rival, round);
-        doubts += shared->said == ZKL_EDOUBT;
-    }
-    print_message("%d of %d in doubt, the others lost\n", doubts, rounds);
-    shared->quit = true;
-    check_wait(waitpid(pid, &status, WNOHANG) == pid, WAIT_MS);
-    check_num(status, ==, 0);
-    check_ok(zkl_mutex_free(rival));
-    zkl_client_free(client);
-    munmap(shared, sizeof *shared);
 }

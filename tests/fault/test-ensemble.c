@@ -47,16 +47,18 @@ static void resume_node(int node)
 /* All serve, in this test's own time and not in that of the next. */
 static int tear_down(void **state)
 {
-    (void)state;
     for (int i = 0; i < NODES; i++) {
         zks_resume_node(server, (size_t)i);
         zks_start_node(server, (size_t)i);
     }
-    return zks_wait_ready(server, ZKS_READY_MS);
+    int rc = zks_wait_ready(server, ZKS_READY_MS);
+    world_end(state);
+    return rc;
 }
 
 /* A client that knows one node only, holding. */
 struct holder {
+    unsigned long mark; /* of the world, before it */
     struct proxy *proxy;
     struct zkl_client *client;
     struct zkl_mutex *mutex;
@@ -67,19 +69,13 @@ struct holder {
 static void holder_begin(struct holder *h, int node, const char *path, int session_ms)
 {
     memset(h, 0, sizeof *h);
-    h->proxy = proxy_before(server, node);
-    h->client = fault_open(proxy_address(h->proxy), session_ms);
-    h->mutex = fault_mutex(h->client, path);
+    h->mark = world_mark();
+    h->proxy = world_proxy_to(server, node);
+    h->client = world_through(h->proxy, session_ms);
+    h->mutex = world_mutex(h->client, path);
     check_ok(zkl_mutex_set_callback(h->mutex, told_fn, &h->told));
     check_ok(zkl_mutex_lock(h->mutex));
     h->token = zkl_mutex_token(h->mutex);
-}
-
-static void holder_end(struct holder *h)
-{
-    check_ok(zkl_mutex_free(h->mutex));
-    zkl_client_free(h->client);
-    proxy_stop(h->proxy);
 }
 
 static uint64_t links_lost(const struct holder *h)
@@ -115,7 +111,7 @@ static void check_kept_or_lost(struct holder *h)
 
 /* --- a leader without followers --------------------------------------------------------------- */
 
-#define ENSEMBLE_TEST(name) TEST_IN(name, NULL, tear_down)
+#define ENSEMBLE_TEST(name) WORLD_TEST_IN(name, NULL, tear_down)
 
 /* Goal: a leader that is cut off from its followers proves nothing, though it goes on answering:
  * the window of a hold through it runs out. When the followers are back the hold goes on, or the
@@ -127,8 +123,8 @@ static void check_kept_or_lost(struct holder *h)
 ENSEMBLE_TEST(leader_without_followers_proves_nothing)
 {
     const char *path = "/cut-leader";
-    struct actor *a = actor_new();
-    struct holder h;
+    struct actor *a = world_actor();
+    static struct holder h;
 
     for (int i = 0; i < test_length(10, 1); i++) {
         int leader = leader_now();
@@ -156,11 +152,10 @@ ENSEMBLE_TEST(leader_without_followers_proves_nothing)
         check_kept_or_lost(&h);
         check_ok(actor_end(a, WAIT_MS));
         check_unlocked(actor_do(a, act_unlock, h.mutex, NULL));
-        holder_end(&h);
+        world_clear_since(h.mark);
         wire_abandon(w);
         check_ok(zks_wait_ready(server, ZKS_READY_MS));
     }
-    actor_free(a);
 }
 
 /* --- a holder that nobody hears --------------------------------------------------------------- */
@@ -168,9 +163,9 @@ ENSEMBLE_TEST(leader_without_followers_proves_nothing)
 /* The holder's window is empty before a rival on another node has the lock. */
 static void check_taken_over(struct holder *h, int rival_node, const char *path)
 {
-    struct zkl_client *client = fault_open(zks_address(server, (size_t)rival_node), LONG_MS);
-    struct zkl_mutex *rival = fault_mutex(client, path);
-    struct actor *a = actor_new();
+    struct zkl_client *client = world_open(zks_address(server, (size_t)rival_node), LONG_MS);
+    struct zkl_mutex *rival = world_mutex(client, path);
+    struct actor *a = world_actor();
     int64_t end_ms = net_now_ms() + 2 * WAIT_MS;
 
     actor_begin(a, act_lock, rival, NULL);
@@ -187,9 +182,6 @@ static void check_taken_over(struct holder *h, int rival_node, const char *path)
     check_num(token, >, h->token);
     check_num(actor_do(a, act_window, rival, NULL), >, 0);
     check_ok(actor_do(a, act_unlock, rival, NULL));
-    actor_free(a);
-    check_ok(zkl_mutex_free(rival));
-    zkl_client_free(client);
 }
 
 /* Goal: a client of a follower that stands still has an empty window before another client gets the
@@ -198,7 +190,7 @@ static void check_taken_over(struct holder *h, int rival_node, const char *path)
  * F8. */
 ENSEMBLE_TEST(client_of_a_stopped_follower_is_unproved_in_time)
 {
-    struct holder h;
+    static struct holder h;
 
     for (int i = 0; i < test_length(20, 2); i++) {
         int leader = leader_now();
@@ -209,7 +201,7 @@ ENSEMBLE_TEST(client_of_a_stopped_follower_is_unproved_in_time)
         resume_node(follower(leader, 0));
         check_wait(h.told.lost == 1, 2 * WAIT_MS);
         check_num(zkl_mutex_unlock(h.mutex), ==, ZKL_ELOST);
-        holder_end(&h);
+        world_clear_since(h.mark);
         check_ok(zks_wait_ready(server, ZKS_READY_MS));
     }
 }
@@ -219,7 +211,7 @@ ENSEMBLE_TEST(client_of_a_stopped_follower_is_unproved_in_time)
  * Modes: F8. */
 ENSEMBLE_TEST(client_of_a_lonely_follower_is_unproved_in_time)
 {
-    struct holder h;
+    static struct holder h;
 
     int leader = leader_now();
     int lonely = follower(leader, 0), fellow = follower(leader, 1);
@@ -240,7 +232,7 @@ ENSEMBLE_TEST(client_of_a_lonely_follower_is_unproved_in_time)
     check_ok(proxy_refuse(h.proxy, false));
     check_wait(h.told.lost == 1, 2 * WAIT_MS);
     check_num(zkl_mutex_unlock(h.mutex), ==, ZKL_ELOST);
-    holder_end(&h);
+    world_clear_since(h.mark);
     wire_abandon(w);
 }
 
@@ -251,12 +243,12 @@ ENSEMBLE_TEST(client_of_a_lonely_follower_is_unproved_in_time)
  * another waits, and start it again. Modes: F58, F65. */
 ENSEMBLE_TEST(failover_keeps_hold_and_place)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), LONG_MS);
-    struct zkl_client *other = fault_open(zks_connect_string(server), LONG_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, "/failover");
-    struct zkl_mutex *wanted = fault_mutex(other, "/failover");
-    struct actor *a = actor_new();
-    struct told told = {0};
+    struct zkl_client *client = world_direct(LONG_MS);
+    struct zkl_client *other = world_direct(LONG_MS);
+    struct zkl_mutex *mutex = world_mutex(client, "/failover");
+    struct zkl_mutex *wanted = world_mutex(other, "/failover");
+    struct actor *a = world_actor();
+    static struct told told;
     uint64_t last = 0;
 
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
@@ -286,11 +278,6 @@ ENSEMBLE_TEST(failover_keeps_hold_and_place)
         check_ok(zks_wait_ready(server, ZKS_READY_MS));
     }
     check_num(told.lost, ==, 0);
-    actor_free(a);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_mutex_free(wanted));
-    zkl_client_free(client);
-    zkl_client_free(other);
 }
 
 /* Goal: a create that arrives late, after the client has connected to another server, makes no node.
@@ -301,22 +288,23 @@ ENSEMBLE_TEST(a_create_that_comes_late_makes_nothing)
 {
     const char *path = "/late";
     struct proxy *proxies[2] = {NULL, NULL};
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
     char servers[64];
     int late = 0;
 
     for (int tries = 0; late < test_length(20, 2); tries++) {
         int64_t before = 0, after = 0;
+        unsigned long mark = world_mark();
         check_num(tries, <, 100);
         for (int n = 0; n < 2; n++)
-            proxies[n] = proxy_before(server, n);
+            proxies[n] = world_proxy_to(server, n);
         snprintf(servers, sizeof servers, "%s,%s", proxy_address(proxies[0]),
                  proxy_address(proxies[1]));
-        struct wire *w = wire_at(2, WIRE_LASTING_MS);
+        struct wire *w = world_wire_to(server, 2, WIRE_LASTING_MS);
         int rc = wire_create(w, path, "", WIRE_PERSISTENT, NULL, 0);
         check_true(rc == 0 || rc == WIRE_NODEEXISTS);
-        struct zkl_client *client = fault_open(servers, lag_is_slow() ? LONG_MS : SESSION_MS);
-        struct zkl_mutex *mutex = fault_mutex(client, path);
+        struct zkl_client *client = world_open(servers, lag_is_slow() ? LONG_MS : SESSION_MS);
+        struct zkl_mutex *mutex = world_mutex(client, path);
         int old = proxy_connections(proxies[0]) > 0 ? 0 : 1;
         check_ok(proxy_refuse(proxies[old], true)); /* the link that it has stays */
         check_ok(proxy_hold_request(proxies[old], PROXY_CREATE2, 1));
@@ -344,26 +332,11 @@ ENSEMBLE_TEST(a_create_that_comes_late_makes_nothing)
             late += came;
         }
         fault_check_rest(client, w, path, WAIT_MS);
-        check_ok(zkl_mutex_free(mutex));
-        check_ok(zkl_client_free(client));
-        wire_close(w);
-        for (int n = 0; n < 2; n++)
-            proxy_stop(proxies[n]);
+        world_clear_since(mark);
     }
-    actor_free(a);
 }
 
 /* --- many clients ----------------------------------------------------------------------------- */
-
-static void *contenders_main(void *arg)
-{
-    struct {
-        struct contenders contenders;
-        int first;
-    } *at = arg;
-    contenders_run(&at->contenders, at->first, 1);
-    return NULL;
-}
 
 /* Goal: three clients, each of one node, lock and unlock without an overlap and with growing tokens
  * while one follower after the other stands still for less and for more than their sessions; the
@@ -371,18 +344,14 @@ static void *contenders_main(void *arg)
 ENSEMBLE_TEST(followers_stand_still_under_load)
 {
     struct turnstile *w = turnstile_new();
-    struct {
-        struct contenders contenders;
-        int first;
-    } at[NODES];
-    pthread_t threads[NODES];
+    struct contenders at[NODES];
+    struct contenders_thread threads[NODES];
 
     check_true(w != NULL);
     for (int i = 0; i < NODES; i++) {
-        at[i].contenders = (struct contenders){
+        at[i] = (struct contenders){
             w, zks_address(server, (size_t)i), "/load", SESSION_MS, INT32_MAX, true};
-        at[i].first = i + 1;
-        check_ok(pthread_create(&threads[i], NULL, contenders_main, &at[i]));
+        contenders_begin(&threads[i], &at[i], i + 1, 1);
     }
     w->go = true;
     for (int i = 0; i < test_length(30, 4); i++) {
@@ -398,11 +367,8 @@ ENSEMBLE_TEST(followers_stand_still_under_load)
     }
     w->stop = true;
     for (int i = 0; i < NODES; i++)
-        pthread_join(threads[i], NULL);
-    check_num(w->odd, ==, 0);
-    check_num(w->overlaps, ==, 0);
-    check_num(w->stale, ==, 0);
-    turnstile_free(w);
+        pthread_join(threads[i].thread, NULL);
+    turnstile_end(w);
 }
 
 int main(int argc, char **argv)

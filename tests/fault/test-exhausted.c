@@ -98,7 +98,8 @@ static void patch(const struct root *what, size_t n)
 static struct wire *prepared(void)
 {
     static bool done;
-    struct wire *w = fault_wire();
+    struct wire *w =
+        world_wire_to(server, 0, WIRE_LASTING_MS); /* nothing is swept away in the end */
 
     if (done)
         return w;
@@ -106,9 +107,9 @@ static struct wire *prepared(void)
     check_ok(wire_create(w, "/denied", "", WIRE_PERSISTENT, NULL, 0));
     for (size_t i = 0; i < ROOTS; i++)
         make_root(w, &roots[i]);
-    wire_close(w);
+    world_drop(w);
     patch(roots, ROOTS);
-    return fault_wire();
+    return world_wire_to(server, 0, WIRE_LASTING_MS);
 }
 
 static void let_guard_go(struct wire *w, const char *root)
@@ -131,33 +132,14 @@ static int64_t birth(struct wire *w, const char *path)
 
 struct crowd {
     struct contenders contenders;
-    pthread_t threads[3];
+    struct contenders_thread threads[3];
     int pids[2];
 };
-
-static void *two_of_one_client(void *contenders)
-{
-    contenders_run(contenders, 1, 2);
-    return NULL;
-}
-
-static void *third(void *contenders)
-{
-    contenders_run(contenders, 3, 1);
-    return NULL;
-}
-
-static void *fourth(void *contenders)
-{
-    contenders_run(contenders, 4, 1);
-    return NULL;
-}
 
 /* Two processes with two threads each, which open their clients when the test sets go, and four threads here on three
  * clients, which are open before a test stops the server. */
 static void crowd_gather(struct crowd *c, const char *path, int rounds)
 {
-    void *(*const mains[])(void *) = {two_of_one_client, third, fourth};
     struct turnstile *w = turnstile_new();
 
     check_true(w != NULL);
@@ -169,7 +151,7 @@ static void crowd_gather(struct crowd *c, const char *path, int rounds)
     for (int i = 0; i < 2; i++)
         c->pids[i] = contenders_fork(&c->contenders, 5 + 2 * i, 2);
     for (int i = 0; i < 3; i++)
-        check_ok(pthread_create(&c->threads[i], NULL, mains[i], &c->contenders));
+        contenders_begin(&c->threads[i], &c->contenders, i == 0 ? 1 : 2 + i, i == 0 ? 2 : 1);
     check_wait(w->here == 4, WAIT_MS);
 }
 
@@ -184,13 +166,10 @@ static void crowd_check(struct crowd *c, int ms)
     for (int i = 0; i < 2; i++)
         check_true(contenders_wait(c->pids[i], WAIT_MS));
     for (int i = 0; i < 3; i++)
-        pthread_join(c->threads[i], NULL);
-    check_num(w->odd, ==, 0);
-    check_num(w->overlaps, ==, 0);
-    check_num(w->stale, ==, 0);
+        pthread_join(c->threads[i].thread, NULL);
     for (int i = 1; i <= CONTENDERS; i++)
         check_num(w->entries[i], ==, c->contenders.rounds);
-    turnstile_free(w);
+    turnstile_end(w);
 }
 
 static void cross_the_edge(struct wire *w, const char *path, int rounds)
@@ -211,7 +190,7 @@ static void cross_the_edge(struct wire *w, const char *path, int rounds)
  * overlap and without anybody left behind; a root that the library made is a container again.
  * Method: eight contenders in three processes behind a guard whose leaving starts them, a turnstile
  * in shared memory; afterwards the server collects the root. Modes: F27. */
-TEST(contenders_cross_the_edge)
+WORLD_TEST(contenders_cross_the_edge)
 {
     struct wire *w = prepared();
 
@@ -219,12 +198,11 @@ TEST(contenders_cross_the_edge)
         cross_the_edge(w, roots[i].path, test_length(300, 30));
         check_wait(birth(w, roots[i].path) == WIRE_NONODE, WAIT_MS);
     }
-    wire_close(w);
 }
 
 /* Goal: a root that somebody gave an ACL and data keeps both over its renewal, and stays when it
  * is empty. Method: as above, for both edges; the ACL lets the world do all but administer. */
-TEST(renewal_keeps_acl_and_data)
+WORLD_TEST(renewal_keeps_acl_and_data)
 {
     struct wire *w = prepared();
     char text[256];
@@ -241,7 +219,6 @@ TEST(renewal_keeps_acl_and_data)
         net_nap_ms(700); /* a container would have been collected by now */
         check_ok(wire_exists(w, roots[i].path, NULL));
     }
-    wire_close(w);
 }
 
 /* --- a burst while a valid number is held ----------------------------------------------------- */
@@ -311,13 +288,13 @@ static void burst_over_the_edge(const struct root *root)
 
     crowd_gather(&crowd, root->path, 10);
     struct turnstile *turnstile = crowd.contenders.turnstile;
-    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, root->path);
+    struct zkl_client *client = world_direct(SESSION_MS);
+    struct zkl_mutex *mutex = world_mutex(client, root->path);
     check_ok(zkl_mutex_lock(mutex));
     patch(root, 1);
     check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_wait(zkl_mutex_still_held(mutex, 1) == 1, WAIT_MS);
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire_to(server, 0, WIRE_LASTING_MS);
     turnstile_enter(turnstile, 9, zkl_mutex_token(mutex));
     turnstile->go = true;
     burst(&b, root->path);
@@ -334,18 +311,15 @@ static void burst_over_the_edge(const struct root *root)
     }
     zookeeper_close(b.zh);
     crowd_check(&crowd, 3 * WAIT_MS);
-    check_ok(zkl_mutex_free(mutex));
-    zkl_client_free(client);
-    wire_close(w);
 }
 
-TEST(burst_over_the_zones_edge)
+WORLD_TEST(burst_over_the_zones_edge)
 {
     burst_over_the_edge(&(struct root){.path = "/burst-hard", .next = NEAR_HARD});
 }
 
 /* Modes: F27. */
-TEST(burst_over_the_counters_end)
+WORLD_TEST(burst_over_the_counters_end)
 {
     burst_over_the_edge(&(struct root){.path = "/burst-end", .next = NEAR_END});
 }
@@ -365,7 +339,7 @@ static void check_blocked(struct zkl_mutex *mutex, const char *root, const char 
  * CREATE, are named instead of waited for, also by a try; the root stays; once they are out of the
  * way the same call succeeds. Method: lock and trylock, and a look at the detail and at what is
  * left. */
-TEST(what_blocks_the_renewal_is_named)
+WORLD_TEST(what_blocks_the_renewal_is_named)
 {
     static const struct wire_acl no_delete[] = {{31 & ~8, "world", "anyone"}};
     static const struct wire_acl no_create[] = {{31 & ~4, "world", "anyone"}};
@@ -373,9 +347,9 @@ TEST(what_blocks_the_renewal_is_named)
 
     check_ok(wire_create(w, "/blocked/stranger", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_set_acl(w, "/denied", no_delete, 1));
-    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_client *client = world_direct(SESSION_MS);
     for (int i = BLOCKED; i < BLOCKED + 3; i++) {
-        struct zkl_mutex *mutex = fault_mutex(client, roots[i].path);
+        struct zkl_mutex *mutex = world_mutex(client, roots[i].path);
         let_guard_go(w, roots[i].path);
         check_blocked(mutex, roots[i].path, i == BLOCKED ? "stranger" : "parent");
         if (i != BLOCKED) {
@@ -391,12 +365,9 @@ TEST(what_blocks_the_renewal_is_named)
         check_ok(zkl_mutex_lock(mutex));
         check_ok(zkl_mutex_unlock(mutex));
         check_ok(wire_set_acl(w, "/denied", no_delete, 1));
-        check_ok(zkl_mutex_free(mutex));
     }
     fault_check_rest(client, w, "/blocked", WAIT_MS);
     check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client)), ==, 0);
-    zkl_client_free(client);
-    wire_close(w);
 }
 
 /* --- waits at an exhausted root --------------------------------------------------------------- */
@@ -413,49 +384,43 @@ static void check_withdrawn(struct zkl_client *client, struct wire *w, const cha
 /* Goal: at an exhausted root where somebody else is, a try says busy, and waits that end by their
  * deadline or their cancel object leave neither node nor watch nor contender; a try at an empty one
  * renews it. Method: a guard, many short waits side by side with one that stays, and counting. */
-TEST(waits_at_an_exhausted_root_leave_nothing)
+WORLD_TEST(waits_at_an_exhausted_root_leave_nothing)
 {
     struct wire *w = prepared();
-    struct zkl_cancel *cancel = NULL;
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
 
-    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_client *client = world_direct(SESSION_MS);
     for (int i = WAITS; i < WAITS + 2; i++) {
-        struct zkl_mutex *mutex = fault_mutex(client, roots[i].path);
+        struct zkl_mutex *mutex = world_mutex(client, roots[i].path);
         for (int n = 0; n < test_length(100, 5); n++) {
             check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
             check_num(zkl_mutex_lock_for(mutex, 20 + n % 7), ==, ZKL_ETIMEDOUT);
-            check_ok(zkl_cancel_new(&cancel));
+            struct zkl_cancel *cancel = world_cancel();
             actor_begin(a, act_lock_cancel, mutex, cancel);
             check_wait(fault_watches(client) == 1, WAIT_MS);
             zkl_cancel_set(cancel);
             check_num(actor_end(a, WAIT_MS), ==, ZKL_ECANCELED);
-            zkl_cancel_free(cancel);
             check_withdrawn(client, w, roots[i].path, 1);
         }
         let_guard_go(w, roots[i].path);
         check_ok(zkl_mutex_trylock(mutex));
         check_ok(zkl_mutex_unlock(mutex));
         check_withdrawn(client, w, roots[i].path, 0);
-        check_ok(zkl_mutex_free(mutex));
     }
-    actor_free(a);
-    zkl_client_free(client);
-    wire_close(w);
 }
 
 /* Goal: our client waits for a contender of another library that has an exhausted number, even if
  * our session ends meanwhile. Method: a raw client has ephemeral sequential children, the first of
  * which is its hold. Our wait succeeds once the last of them is deleted. */
-TEST(strangers_number_is_waited_for)
+WORLD_TEST(strangers_number_is_waited_for)
 {
     const char *path = roots[CURATOR].path;
     struct wire *w = prepared();
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
     char first[160], second[160];
 
-    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct zkl_client *client = world_direct(SESSION_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(wire_create(w, "/curator/_c_22222222-0000-4000-8000-000000000000-lock-", "",
                          WIRE_EPHEMERAL_SEQUENTIAL, first, sizeof first));
     check_ok(wire_create(w, "/curator/_c_33333333-0000-4000-8000-000000000000-lock-", "",
@@ -475,10 +440,6 @@ TEST(strangers_number_is_waited_for)
     check_num(actor_do(a, act_window, mutex, NULL), >, 0);
     check_ok(actor_do(a, act_unlock, mutex, NULL));
     check_withdrawn(client, w, path, 0);
-    check_ok(zkl_mutex_free(mutex));
-    actor_free(a);
-    zkl_client_free(client);
-    wire_close(w);
 }
 
 static void check_all(struct wire *w, const char *exhausted, int before, int there, int behind)
@@ -491,21 +452,20 @@ static void check_all(struct wire *w, const char *exhausted, int before, int the
 /* Goal: a multi-lock waits for an exhausted root as for a member that somebody holds: what is before it is held,
  * nothing is queued behind it, a try and a deadline leave nothing, and all are had once the root is a new one.
  * Method: a guard in the second of three paths. */
-TEST(a_multi_lock_waits_at_an_exhausted_root)
+WORLD_TEST(a_multi_lock_waits_at_an_exhausted_root)
 {
     struct wire *w = prepared();
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
 
-    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
-    struct zkl_mutex *before = fault_mutex(client, "/alpha"),
-                     *behind = fault_mutex(client, "/zeta");
+    struct zkl_client *client = world_direct(SESSION_MS);
+    struct zkl_mutex *before = world_mutex(client, "/alpha"),
+                     *behind = world_mutex(client, "/zeta");
     for (int i = MEMBERS; i < MEMBERS + 2; i++) {
         const char *path = roots[i].path;
-        struct zkl_mutex *mutex = fault_mutex(client, path);
+        struct zkl_mutex *mutex = world_mutex(client, path);
         const struct zkl_member members[] = {zkl_member_mutex(behind), zkl_member_mutex(mutex),
                                              zkl_member_mutex(before)};
-        struct zkl_multi *multi;
-        check_ok(zkl_multi_new(&multi, client, members, 3));
+        struct zkl_multi *multi = world_multi(client, members, 3);
         check_num(zkl_multi_trylock(multi), ==, ZKL_EBUSY);
         check_num(zkl_multi_lock_for(multi, 100), ==, ZKL_ETIMEDOUT);
         check_withdrawn(client, w, path, 1);
@@ -517,14 +477,7 @@ TEST(a_multi_lock_waits_at_an_exhausted_root)
         check_all(w, path, 1, 1, 1);
         check_ok(actor_do(a, act_multi_unlock, NULL, multi));
         check_all(w, path, 0, 0, 0);
-        check_ok(zkl_multi_free(multi));
-        check_ok(zkl_mutex_free(mutex));
     }
-    check_ok(zkl_mutex_free(before));
-    check_ok(zkl_mutex_free(behind));
-    actor_free(a);
-    zkl_client_free(client);
-    wire_close(w);
 }
 
 int main(int argc, char **argv)

@@ -48,27 +48,16 @@ static void be_foreign(struct proxy *proxy, struct foreign *foreign, bool says_s
     }
 }
 
-static int64_t czxid_of_the_node(struct wire *wire, const char *path)
-{
-    struct wire_names names;
-    struct wire_stat stat;
-    char node[512];
-
-    check_ok(wire_sync(wire, path));
-    check_ok(wire_children(wire, path, &names));
-    assert_int_equal(names.n, 1);
-    snprintf(node, sizeof node, "%s/%s", path, names.name[0]);
-    check_ok(wire_exists(wire, node, &stat));
-    wire_names_free(&names);
-    return stat.czxid;
-}
-
 /* Lock and unlock: the token is the node's czxid. */
 static uint64_t one_cycle(struct zkl_mutex *mutex, struct wire *wire, const char *path)
 {
+    struct wire_stat stat;
+    char node[512];
+
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     uint64_t token = zkl_mutex_token(mutex);
-    assert_int_equal((int64_t)token, czxid_of_the_node(wire, path));
+    fault_only_child(wire, path, node, sizeof node, &stat);
+    assert_int_equal((int64_t)token, stat.czxid);
     check_ok(zkl_mutex_unlock(mutex));
     return token;
 }

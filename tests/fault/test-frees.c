@@ -30,10 +30,7 @@ static _Thread_local bool is_watched, is_freeing;
 
 static uint64_t canceled(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    uint64_t count = client->counts.failures[-ZKL_ECANCELED];
-    zkl_driver_unlock(client->driver);
-    return count;
+    return locked(client->driver, client->counts.failures[-ZKL_ECANCELED]);
 }
 
 static void try_to_free(void)
@@ -62,10 +59,7 @@ static void watch(struct zkl_client *client, void *handle, int (*free)(void *))
 
 static bool waits(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    bool waits = client->waiting != NULL;
-    zkl_driver_unlock(client->driver);
-    return waits;
+    return locked(client->driver, client->waiting != NULL);
 }
 
 /* --- a lock: what a failed call counts and says ------------------------------------------------- */
@@ -115,10 +109,9 @@ static int fail_watched(struct zkl_mutex *mutex, void *arg)
 static void check_free_of_a_canceled(struct zkl_client *client, struct zkl_mutex *mutex,
                                      const char *path)
 {
-    struct failing failing = {0};
-    struct actor *actor = actor_new();
+    struct failing failing = {.cancel = world_cancel()};
+    struct actor *actor = world_actor();
 
-    check_ok(zkl_cancel_new(&failing.cancel));
     actor_begin(actor, fail_watched, mutex, &failing);
     check_wait(waits(client), WAIT_MS);
     watched.state = ARMED;
@@ -129,25 +122,20 @@ static void check_free_of_a_canceled(struct zkl_client *client, struct zkl_mutex
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     check_true(strstr(failing.detail, path) != NULL);
     check_num(canceled(client), ==, 1);
-    actor_free(actor);
-    zkl_cancel_free(failing.cancel);
 }
 
 /* A mutex may be freed as soon as a failed call on it is counted; what the call does then is not about its handle. */
-TEST(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed)
+WORLD_TEST(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed)
 {
     static const char path[] = "/frees/mutex";
-    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-    struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
-    struct zkl_mutex *rival = fault_mutex(other, path), *mutex = fault_mutex(client, path);
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_client *other = world_direct(30000);
+    struct zkl_mutex *rival = world_mutex(other, path), *mutex = fault_mutex(client, path);
 
     check_ok(zkl_mutex_lock(rival));
     watch(client, mutex, free_mutex);
     check_free_of_a_canceled(client, mutex, path);
     check_ok(zkl_mutex_unlock(rival));
-    check_ok(zkl_mutex_free(rival));
-    check_ok(zkl_client_free(client));
-    check_ok(zkl_client_free(other));
 }
 
 /* On the thread that runs callbacks. */
@@ -165,18 +153,17 @@ static void end_watch(int rc, void *arg)
 
 /* Goal: an operation that fails has left its owner before its mutex may be freed: the owner finds its holds by theirs.
  * Method: as above, on the thread of the callback. Seen red: use of the freed mutex, where the hold left it last. */
-TEST(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed)
+WORLD_TEST(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed)
 {
     static const char path[] = "/frees/op";
-    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-    struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
-    struct zkl_mutex *rival = fault_mutex(other, path), *mutex = fault_mutex(client, path);
-    struct zkl_mutex *free_one = fault_mutex(client, "/frees/free");
-    struct zkl_owner *owner;
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_client *other = world_direct(30000);
+    struct zkl_mutex *rival = world_mutex(other, path), *mutex = fault_mutex(client, path);
+    struct zkl_mutex *free_one = world_mutex(client, "/frees/free");
+    struct zkl_owner *owner = world_owner();
     atomic_int watching = 0, ended = 0;
     uint64_t op;
 
-    check_ok(zkl_owner_new(&owner));
     check_ok(zkl_mutex_lock(rival));
     check_ok(zkl_mutex_acquire_async(owner, free_one, NULL, NULL, watch_thread, &watching, NULL));
     check_wait(watching != 0, WAIT_MS);
@@ -195,34 +182,22 @@ TEST(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed)
     struct zkl_owner *before = zkl_owner_use(owner);
     check_ok(zkl_mutex_unlock(free_one));
     zkl_owner_use(before);
-    check_ok(zkl_owner_free(owner));
-    check_ok(zkl_mutex_free(free_one));
     check_ok(zkl_mutex_unlock(rival));
-    check_ok(zkl_mutex_free(rival));
-    check_ok(zkl_client_free(client));
-    check_ok(zkl_client_free(other));
-}
-
-static void take_permit(struct zkl_semaphore **rival, struct zkl_client *client, const char *path,
-                        struct zkl_permit **permit)
-{
-    check_ok(zkl_semaphore_new(rival, client, path, 1, NULL));
-    check_ok(zkl_semaphore_acquire(*rival, 1, NULL, permit));
 }
 
 /* The same of a semaphore, and of a semaphore's mutex. */
-TEST(a_failed_call_for_permits_is_counted_before_they_may_be_freed)
+WORLD_TEST(a_failed_call_for_permits_is_counted_before_they_may_be_freed)
 {
     static const char path[] = "/frees/semaphore";
 
     for (int is_mutex = 0; is_mutex < 2; is_mutex++) {
-        struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-        struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
-        struct zkl_semaphore *rival = NULL, *semaphore = NULL;
+        struct zkl_client *client = world_direct(30000);
+        struct zkl_client *other = world_direct(30000);
+        struct zkl_semaphore *rival = world_semaphore(other, path, 1, NULL), *semaphore = NULL;
         struct zkl_mutex *mutex = NULL;
         struct zkl_permit *permit = NULL;
 
-        take_permit(&rival, other, path, &permit);
+        check_ok(zkl_semaphore_acquire(rival, 1, NULL, &permit));
         if (is_mutex) {
             check_ok(zkl_semaphore_mutex_new(&mutex, client, path, NULL));
             watch(client, mutex, free_mutex);
@@ -232,9 +207,7 @@ TEST(a_failed_call_for_permits_is_counted_before_they_may_be_freed)
         }
         check_free_of_a_canceled(client, mutex, path);
         check_ok(zkl_permit_release(permit));
-        check_ok(zkl_semaphore_free(rival));
-        check_ok(zkl_client_free(client));
-        check_ok(zkl_client_free(other));
+        world_clear();
     }
 }
 
@@ -251,12 +224,12 @@ static int set_watched(struct zkl_mutex *unused, void *arg)
 }
 
 /* A semaphore is in use while a call sets its number: the request is held back before the server. */
-TEST(a_semaphore_is_in_use_while_its_permits_are_set)
+WORLD_TEST(a_semaphore_is_in_use_while_its_permits_are_set)
 {
-    struct proxy *proxy = proxy_before(server, 0);
-    struct zkl_client *client = fault_open(proxy_address(proxy), 30000);
+    struct proxy *proxy = world_proxy();
+    struct zkl_client *client = world_through(proxy, 30000);
     struct zkl_semaphore *semaphore = NULL;
-    struct actor *actor = actor_new();
+    struct actor *actor = world_actor();
 
     check_ok(zkl_semaphore_new(&semaphore, client, "/frees/set", 0, NULL));
     watch(client, semaphore, free_semaphore);
@@ -269,9 +242,6 @@ TEST(a_semaphore_is_in_use_while_its_permits_are_set)
     check_wait(watched.state == FREED, WAIT_MS);
     watched.state = OFF;
     check_ok(actor_end(actor, WAIT_MS));
-    actor_free(actor);
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 /* --- a multi-lock: its use is the last thing that a call drops ---------------------------------- */
@@ -298,19 +268,17 @@ static int lock_multi(struct zkl_mutex *unused, void *cancel)
 }
 
 /* A call that failed frees what it had while its multi-lock is in use still: it looks there for how much that is. */
-TEST(a_multi_lock_is_in_use_while_a_failed_call_clears_up)
+WORLD_TEST(a_multi_lock_is_in_use_while_a_failed_call_clears_up)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
-    struct zkl_client *other = fault_open(zks_connect_string(server), 30000);
-    struct zkl_mutex *a = fault_mutex(client, "/frees/m/a"), *b = fault_mutex(client, "/frees/m/b");
-    struct zkl_mutex *rival = fault_mutex(other, "/frees/m/a");
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_client *other = world_direct(30000);
+    struct zkl_mutex *a = world_mutex(client, "/frees/m/a"), *b = world_mutex(client, "/frees/m/b");
+    struct zkl_mutex *rival = world_mutex(other, "/frees/m/a");
     struct zkl_member members[] = {zkl_member_mutex(a), zkl_member_mutex(b)};
-    struct zkl_multi *multi = NULL;
-    struct zkl_cancel *cancel = NULL;
-    struct actor *actor = actor_new();
+    struct zkl_multi *multi = world_multi(client, members, 2);
+    struct zkl_cancel *cancel = world_cancel();
+    struct actor *actor = world_actor();
 
-    check_ok(zkl_multi_new(&multi, client, members, 2));
-    check_ok(zkl_cancel_new(&cancel));
     watch(client, multi, free_multi);
     check_ok(zkl_mutex_lock(rival));
     actor_begin(actor, lock_multi, NULL, cancel);
@@ -322,13 +290,5 @@ TEST(a_multi_lock_is_in_use_while_a_failed_call_clears_up)
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     watched.state = OFF;
 
-    actor_free(actor);
-    zkl_cancel_free(cancel);
-    check_ok(zkl_multi_free(multi));
     check_ok(zkl_mutex_unlock(rival));
-    check_ok(zkl_mutex_free(rival));
-    check_ok(zkl_mutex_free(a));
-    check_ok(zkl_mutex_free(b));
-    check_ok(zkl_client_free(client));
-    check_ok(zkl_client_free(other));
 }

@@ -32,11 +32,8 @@ struct takers {
 
 static size_t groups(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    size_t n = client->driver->core.sent[ZKL_REQ_CREATE_ALL] +
-               client->driver->core.sent[ZKL_REQ_DELETE_ALL];
-    zkl_driver_unlock(client->driver);
-    return n;
+    return locked(client->driver, client->driver->core.sent[ZKL_REQ_CREATE_ALL] +
+                                      client->driver->core.sent[ZKL_REQ_DELETE_ALL]);
 }
 
 static void *take(void *arg)
@@ -72,7 +69,7 @@ static void begin(struct takers *all, const char *name, bool lossy)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
-    all->client = fault_open(zks_connect_string(server), SESSION_MS);
+    all->client = world_direct(SESSION_MS);
     fault_alone_from(all->client, 2);
     zkl_driver_lock(all->client->driver);
     all->client->driver->core.group_commit.from = 1;
@@ -82,33 +79,25 @@ static void begin(struct takers *all, const char *name, bool lossy)
         *t = (struct taker){.turnstile = turnstile_new(), .lossy = lossy};
         snprintf(t->path, sizeof t->path, "/%s/%d", name, i);
         options.posted_unlock = i % 3 == 0;
-        check_ok(zkl_mutex_new(&t->mutex, all->client, t->path, &options));
+        t->mutex = world_mutex_with(all->client, t->path, &options);
         check_num(pthread_create(&t->thread, NULL, take, t), ==, 0);
     }
 }
 
 static void end(struct takers *all)
 {
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire();
 
     for (int i = 0; i < THREADS; i++)
         all->one[i].turnstile->stop = true;
     for (int i = 0; i < THREADS; i++) {
         struct taker *t = &all->one[i];
         pthread_join(t->thread, NULL);
-        check_num(t->turnstile->odd, ==, 0);
-        check_num(t->turnstile->overlaps, ==, 0);
-        check_num(t->turnstile->stale, ==, 0);
         check_num(turnstile_sum(t->turnstile), >, 0);
-        turnstile_free(t->turnstile);
+        turnstile_end(t->turnstile);
     }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         fault_check_rest(all->client, w, all->one[i].path, WAIT_MS);
-        check_ok(zkl_mutex_free(all->one[i].mutex));
-    }
-    check_closed(zkl_client_close(all->client, WAIT_MS));
-    zkl_client_free(all->client);
-    wire_close(w);
 }
 
 static void wait_for_groups(struct takers *all)
@@ -119,7 +108,7 @@ static void wait_for_groups(struct takers *all)
 
 /* Goal: the client sends the writes of threads with a lock each together, and the tokens of each path grow. Method: the
  * test counts the transactions, and a turnstile at each path sees each token. */
-TEST(tokens_of_each_path_grow)
+WORLD_TEST(tokens_of_each_path_grow)
 {
     struct takers all;
 
@@ -131,11 +120,11 @@ TEST(tokens_of_each_path_grow)
 
 /* Goal: a part that is denied fails its own call, and the others go on. Method: the right to CREATE at one of the paths is
  * taken away and given back, while all lock. */
-TEST(who_is_denied_fails_alone)
+WORLD_TEST(who_is_denied_fails_alone)
 {
     const struct wire_acl less = {WIRE_PERM_ALL & ~4, "world", "anyone"};
     const struct wire_acl all_rights = {WIRE_PERM_ALL, "world", "anyone"};
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire();
     struct takers all;
 
     /* Not a container: the server must not collect it. */
@@ -154,7 +143,6 @@ TEST(who_is_denied_fails_alone)
     }
     for (int i = 0; i < THREADS; i++)
         check_num(all.one[i].refused > 0, ==, i == 3);
-    wire_close(w);
     end(&all);
 }
 
@@ -180,10 +168,10 @@ static long least_entries(const struct takers *all)
 /* Goal: where a quota lets some of them have a node and not the others, each call has its own grant or its own code, all come to
  * their turn, and nothing is left. Method: a quota on the count of nodes above all paths, with room for two more; it counts what
  * is committed only, so that a transaction can get past it and the next one fails by its first part. */
-TEST(a_quota_refuses_each_by_itself)
+WORLD_TEST(a_quota_refuses_each_by_itself)
 {
     static const char limits[] = "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=%d";
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire();
     struct takers all;
     char text[100];
 
@@ -206,15 +194,14 @@ TEST(a_quota_refuses_each_by_itself)
         check_num(all.one[i].refusal, ==, ZKL_EQUOTA);
     check_num(groups(all.client), >, 0);
     check_ok(wire_delete(w, "/zookeeper/quota/quota/zookeeper_limits", -1));
-    wire_close(w);
     end(&all);
 }
 
 /* Goal: a path that is not there any more is made anew by its own call, and no other call fails. Method: one of the paths is
  * deleted as often as it is empty, while all lock. */
-TEST(who_has_no_path_makes_it_alone)
+WORLD_TEST(who_has_no_path_makes_it_alone)
 {
-    struct wire *w = fault_wire();
+    struct wire *w = world_wire();
     struct takers all;
     int deleted = 0;
 
@@ -224,13 +211,12 @@ TEST(who_has_no_path_makes_it_alone)
         deleted += wire_delete(w, all.one[5].path, -1) == 0;
     check_num(deleted, ==, 20);
     wait_for_groups(&all);
-    wire_close(w);
     end(&all);
 }
 
 /* Goal: after the death of the server in the middle of it each create and delete is looked for by itself, and nothing is
  * left. Method: SIGKILL and a new start, three times, while all lock. */
-TEST(a_server_that_dies_leaves_nothing)
+WORLD_TEST(a_server_that_dies_leaves_nothing)
 {
     struct takers all;
 

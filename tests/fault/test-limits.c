@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, descriptors and watches run out: a call that needs one fails or waits within its
+/* Threads and descriptors run out: a call that needs one fails or waits within its
  * deadline, and everything works again when there are some. */
 #include "bench.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,9 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <zklock/inspect.h>
-
-#include "api/client.h"
 #include "sanitizer.h"
 
 #define SESSION_MS lag_session_ms(2000)
@@ -29,11 +25,6 @@ static void skip_under_tsan(void)
         print_message("skipped: the thread sanitizer can't run this\n");
         skip();
     }
-}
-
-static int set_up(void **state)
-{
-    return bench_set_up_with(state, path, SESSION_MS, 0);
 }
 
 static void check_works(struct bench *b, struct zkl_client *client, struct zkl_mutex *mutex)
@@ -70,13 +61,12 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return __real_pthread_create(thread, attr, main, arg);
 }
 
-#define LIMITS_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+#define LIMITS_TEST(name) BENCH_TEST(name, path, SESSION_MS, 0)
 
 /* A thread can't be made, whichever it is: open fails with ZKL_ESYSTEM, and leaves neither threads nor
  * a session behind. Modes: F62. */
 LIMITS_TEST(no_thread_while_opening)
 {
-    struct bench *b = *state;
     int threads = fault_threads(), n, rc = ZKL_ESYSTEM;
     int sessions = flw_connections(zks_host(), zks_port(server, 0));
 
@@ -105,8 +95,6 @@ LIMITS_TEST(no_thread_while_opening)
  * end by their deadline, and once there are threads again the client is back. Modes: F62. */
 LIMITS_TEST(no_thread_for_the_next_session)
 {
-    struct bench *b = *state;
-
     check_ok(zkl_mutex_lock(b->mutex));
     no_threads = true;
     fault_expire(b->client, 0);
@@ -170,18 +158,6 @@ LIMITS_TEST(no_thread_by_the_kernel)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-static int count_descriptors(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    check_true(dir != NULL);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        n += entry->d_name[0] != '.';
-    closedir(dir);
-    return n - 1; /* but the folder's own */
-}
-
 /* Below the result this many numbers are free. */
 static rlim_t number_above(int more)
 {
@@ -206,9 +182,8 @@ static void limit_descriptors(rlim_t n)
  * works once there are some again. */
 LIMITS_TEST(no_descriptor_while_opening)
 {
-    struct bench *b = *state;
     struct rlimit limit;
-    int threads = fault_threads(), before = count_descriptors();
+    int threads = fault_threads(), before = fault_descriptors();
 
     skip_under_tsan();
     check_ok(getrlimit(RLIMIT_NOFILE, &limit));
@@ -228,7 +203,7 @@ LIMITS_TEST(no_descriptor_while_opening)
             check_ok(zkl_client_free(client));
         }
         check_wait(fault_threads() <= threads, WAIT_MS);
-        check_wait(count_descriptors() == before, WAIT_MS);
+        check_wait(fault_descriptors() == before, WAIT_MS);
     }
 }
 
@@ -277,13 +252,12 @@ static int64_t cpu_ms(void)
  * reconnects. */
 LIMITS_TEST(no_descriptor_for_a_reconnect)
 {
-    struct bench *b = *state;
     struct rlimit limit;
     struct hogs hogs = {.count = 0};
     struct zkl_cancel *cancel = NULL;
 
     skip_under_tsan();
-    int before = count_descriptors();
+    int before = fault_descriptors();
     check_ok(getrlimit(RLIMIT_NOFILE, &limit));
     check_ok(zkl_mutex_lock(b->mutex));
     starve(b, &hogs);
@@ -307,109 +281,5 @@ LIMITS_TEST(no_descriptor_for_a_reconnect)
     check_num(try_rc, ==, ZKL_EDISCONNECTED);
     check_true(is_unanswered(unlock_rc) || unlock_rc == ZKL_ELOST);
     check_works(b, b->client, b->mutex);
-    check_wait(count_descriptors() == before, WAIT_MS);
-}
-
-/* --- watches ---------------------------------------------------------------------------------- */
-
-struct answer {
-    struct zkl_client *client;
-    struct zkl_multi *multi;
-    struct zkl_semaphore *semaphore;
-    const char *node; /* somebody's */
-    char detail[300];
-};
-
-static int keep_detail(struct answer *a, int rc)
-{
-    snprintf(a->detail, sizeof a->detail, "%s", zkl_error_detail());
-    return rc;
-}
-
-static int ask_mutex(struct zkl_mutex *mutex, void *arg)
-{
-    return keep_detail(arg, zkl_mutex_lock(mutex));
-}
-
-static int ask_multi(struct zkl_mutex *unused, void *arg)
-{
-    struct answer *a = arg;
-
-    (void)unused;
-    return keep_detail(a, zkl_multi_lock(a->multi));
-}
-
-static int ask_semaphore(struct zkl_mutex *unused, void *arg)
-{
-    struct answer *a = arg;
-    struct zkl_permit *permit;
-
-    (void)unused;
-    return keep_detail(a, zkl_semaphore_acquire(a->semaphore, 1, NULL, &permit));
-}
-
-static int ask_holder(struct zkl_mutex *unused, void *arg)
-{
-    struct answer *a = arg;
-
-    (void)unused;
-    return keep_detail(a, zkl_revoke(a->client, a->node, NULL, 0));
-}
-
-static void check_refused(struct bench *b, struct answer *a, int (*ask)(struct zkl_mutex *, void *))
-{
-    check_num(actor_do(b->actor, ask, b->mutex, a), ==, ZKL_ESYSTEM);
-    check_true(strstr(a->detail, "watch is available") != NULL);
-}
-
-/* A client watches as much as it can restore. Each call that would wait says so, leaves nothing,
- * and can be repeated when there is room. A call that need not wait succeeds. */
-LIMITS_TEST(no_watch_for_a_wait)
-{
-    struct bench *b = *state;
-    struct zkl_client *other = fault_open(zks_connect_string(server), QUIET_MS);
-    struct zkl_mutex *held = fault_mutex(other, path);
-    struct zkl_semaphore *full;
-    struct zkl_permit *permit;
-    struct answer a = {.client = b->client};
-    struct zkl_member member = zkl_member_mutex(b->mutex);
-    char node[300];
-
-    check_ok(zkl_semaphore_new(&full, other, "/limits/s", 1, NULL));
-    check_ok(zkl_semaphore_new(&a.semaphore, b->client, "/limits/s", 1, NULL));
-    check_ok(zkl_multi_new(&a.multi, b->client, &member, 1));
-    check_ok(zkl_mutex_lock(held));
-    check_num(zkl_mutex_node_path(held, node, sizeof node), >, 0);
-    a.node = node;
-    check_ok(zkl_semaphore_acquire(full, 1, NULL, &permit));
-
-    zkl_driver_lock(b->client->driver);
-    b->client->driver->core.watch_bytes_max = 20;
-    zkl_driver_unlock(b->client->driver);
-    check_refused(b, &a, ask_mutex);
-    check_true(strstr(a.detail, "as many nodes as it can restore") != NULL);
-    check_refused(b, &a, ask_multi);
-    check_refused(b, &a, ask_semaphore);
-    check_refused(b, &a, ask_holder);
-    check_wait(fault_contenders(b->client) == 0, WAIT_MS);
-    check_num(fault_children(b->wire, path), ==, 1);
-    check_ok(zkl_mutex_unlock(held));
-    check_works(b, b->client, b->mutex);
-
-    check_ok(zkl_mutex_lock(held));
-    zkl_driver_lock(b->client->driver);
-    b->client->driver->core.watch_bytes_max = ZKL_WATCH_BYTES_MAX;
-    zkl_driver_unlock(b->client->driver);
-    actor_begin(b->actor, act_lock, b->mutex, NULL);
-    check_wait(fault_watches(b->client) == 2, WAIT_MS);
-    check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_end(b->actor, WAIT_MS));
-    check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
-
-    check_ok(zkl_permit_release(permit));
-    check_ok(zkl_multi_free(a.multi));
-    check_ok(zkl_semaphore_free(a.semaphore));
-    check_ok(zkl_semaphore_free(full));
-    check_ok(zkl_mutex_free(held));
-    check_ok(zkl_client_free(other));
+    check_wait(fault_descriptors() == before, WAIT_MS);
 }

@@ -147,22 +147,6 @@ WORLD_TEST(one_deadline_is_for_all_members)
     check_one_deadline(b, multi);
 }
 
-/* All members are held when the session ends: each is lost, and the multi-lock can be acquired again
- * after its unlock. */
-WORLD_TEST(an_expiry_loses_all_members)
-{
-    struct bench *b = begin();
-    int codes[MEMBERS];
-    check_ok(zkl_multi_lock(b->multi));
-    fault_expire(b->client, 0);
-    check_wait(zkl_multi_still_held(b->multi, 0) == 0, WAIT_MS);
-    check_num(zkl_multi_lock(b->multi), ==, ZKL_ELOST);
-    check_num(zkl_multi_unlock(b->multi, codes), ==, ZKL_ELOST);
-    check_ok(zkl_multi_lock(b->multi));
-    check_ok(zkl_multi_unlock(b->multi, NULL));
-    check_rest(b);
-}
-
 /* A leased hold ends while there is no link: it is lost immediately by its own clock, and the
  * client deletes the node once the link is back. Modes: F64. */
 WORLD_TEST(a_lease_ends_without_a_link)

@@ -50,10 +50,8 @@ static bool is_at_the_door(const struct storm *s)
 {
     struct zkl_driver *d = s->crowd->driver;
 
-    zkl_driver_lock(d);
-    bool is = d->current && d->current->ready && zoo_state(d->current->zh) == ZOO_ASSOCIATING_STATE;
-    zkl_driver_unlock(d);
-    return is;
+    return locked(d, d->current && d->current->ready &&
+                         zoo_state(d->current->zh) == ZOO_ASSOCIATING_STATE);
 }
 
 /* The kernel keeps for the stopped server all that is sent to it, and the client's next connection. */

@@ -96,11 +96,6 @@ static void find_number(void)
 
 /* --- helpers ---------------------------------------------------------------------------------- */
 
-static int set_up(void **state)
-{
-    return bench_set_up(state, path, SESSION_MS);
-}
-
 static void need_number(void)
 {
     if (number)
@@ -149,7 +144,7 @@ static int rounds(struct zkl_mutex *mutex, void *unused)
 /* Two clients contend, as one of them holds another lock: no link ends, and nothing is lost. */
 static void contend(struct bench *b, int next, int64_t left)
 {
-    struct zkl_mutex *held = fault_mutex(b->client, "/numbers/held");
+    struct zkl_mutex *held = world_mutex(b->client, "/numbers/held");
     check_ok(zkl_mutex_lock_for(held, WAIT_MS));
     uint64_t token = zkl_mutex_token(held);
     uint64_t links = metrics(b->client).connections;
@@ -163,18 +158,15 @@ static void contend(struct bench *b, int next, int64_t left)
     check_num(metrics(b->client).connections, ==, links);
     check_num(metrics(b->direct).disconnections, ==, 0);
     check_ok(zkl_mutex_unlock(held));
-    check_ok(zkl_mutex_free(held));
 }
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-#define NUMBERS_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+#define NUMBERS_TEST(name) BENCH_TEST(name, path, SESSION_MS, SESSION_MS)
 
 /* What the library counts is what libzookeeper takes. Modes: F92. */
 NUMBERS_TEST(a_request_takes_one_number)
 {
-    struct bench *b = *state;
-
     need_number();
     set(1000000, distance(1000000));
     check_ok(rounds(b->mutex, NULL));
@@ -189,7 +181,7 @@ NUMBERS_TEST(a_request_takes_one_number)
 NUMBERS_TEST(negative_numbers_are_as_good_as_others)
 {
     need_number();
-    contend(*state, INT_MAX - ROUNDS, distance(INT_MAX - ROUNDS));
+    contend(b, INT_MAX - ROUNDS, distance(INT_MAX - ROUNDS));
     check_num(get(), <, INT_MIN + 100000);
 }
 
@@ -207,7 +199,7 @@ NUMBERS_TEST(the_special_numbers_are_passed_by)
 
     need_number();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        contend(*state, FIRST_SPECIAL - cases[i].before, cases[i].left);
+        contend(b, FIRST_SPECIAL - cases[i].before, cases[i].left);
         check_num(get(), >, 0); /* it has begun anew */
     }
 }
@@ -216,9 +208,9 @@ NUMBERS_TEST(the_special_numbers_are_passed_by)
 NUMBERS_TEST(the_row_begins_anew)
 {
     need_number();
-    contend(*state, 2000000000, -(1 << 27) + (1 << 18));
+    contend(b, 2000000000, -(1 << 27) + (1 << 18));
     check_num(zkl_numbers_left, >, 1 << 27);
-    check_num(metrics(((struct bench *)*state)->client).request_numbers_left, >, 1 << 27);
+    check_num(metrics(b->client).request_numbers_left, >, 1 << 27);
 }
 
 int main(int argc, char **argv)

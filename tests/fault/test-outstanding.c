@@ -12,6 +12,8 @@
 #include <zklock/async.h>
 #include <zklock/inspect.h>
 
+#include "api/client.h"
+
 #define SESSION_MS lag_session_ms(5000)
 #define SILENT_SESSION_MS lag_session_ms(2000) /* the client waits for its end */
 #define N_MAX 100                              /* requests of one call; more than that never ends */
@@ -41,74 +43,49 @@ struct hall {
     struct side ours, theirs; /* ours is behind the proxy */
     struct wire *wire;
     struct actor *actor;
-    char node[200]; /* a raw client's contender at AT_ASKED */
-    bool contended; /* they hold what we want */
-    bool alone; /* nobody has taken our session or node, nor closed us: a grant is what it says */
+    char detail[300]; /* of the actor's call */
+    char node[200];   /* a raw client's contender at AT_ASKED */
+    bool contended;   /* they hold what we want */
+    bool alone;   /* nobody has taken our session or node, nor closed us: a grant is what it says */
+    bool expires; /* our session ends */
     int session_ms;
-    int threads; /* without our client */
+    int threads;        /* without our client */
+    unsigned long mark; /* of the world, without it */
     int64_t session;
 };
 
-static void side_open(struct side *s, const char *servers, int session_ms)
+static void side_open(struct side *s, struct zkl_client *client)
 {
-    s->client = fault_open(servers, session_ms);
-    s->mutex = fault_mutex(s->client, paths[AT_MUTEX]);
-    check_ok(zkl_rwlock_new(&s->rwlock, s->client, paths[AT_RWLOCK], NULL));
-    check_ok(zkl_semaphore_new(&s->semaphore, s->client, paths[AT_SEMAPHORE], PERMITS, NULL));
-    check_ok(zkl_semaphore_new(&s->number, s->client, paths[AT_NUMBER], 0, NULL));
-    check_ok(zkl_semaphore_mutex_new(&s->one, s->client, paths[AT_ONE], NULL));
+    s->client = client;
+    s->mutex = world_mutex(client, paths[AT_MUTEX]);
+    s->rwlock = world_rwlock(client, paths[AT_RWLOCK], NULL);
+    s->semaphore = world_semaphore(client, paths[AT_SEMAPHORE], PERMITS, NULL);
+    s->number = world_semaphore(client, paths[AT_NUMBER], 0, NULL);
+    s->one = world_semaphore_mutex(client, paths[AT_ONE]);
     struct zkl_member members[MEMBERS] = {zkl_member_mutex(s->mutex),
                                           zkl_member_mutex(zkl_rwlock_writer(s->rwlock)),
                                           zkl_member_semaphore(s->semaphore, 1)};
-    check_ok(zkl_multi_new(&s->multi, s->client, members, MEMBERS));
-    check_ok(zkl_multi_new(&s->as_one, s->client, members, MEMBERS - 1));
-    check_ok(zkl_owner_new(&s->owner));
+    s->multi = world_multi(client, members, MEMBERS);
+    s->as_one = world_multi(client, members, MEMBERS - 1);
+    s->owner = world_owner();
     s->told = (struct told){0};
     check_ok(zkl_mutex_set_callback(s->mutex, told_fn, &s->told));
 }
 
-static void side_close(struct side *s)
+static struct hall *begin_in(int session_ms)
 {
-    check_ok(zkl_owner_free(s->owner));
-    check_ok(zkl_multi_free(s->multi));
-    check_ok(zkl_multi_free(s->as_one));
-    check_ok(zkl_mutex_free(s->one));
-    check_ok(zkl_semaphore_free(s->number));
-    check_ok(zkl_semaphore_free(s->semaphore));
-    check_ok(zkl_rwlock_free(s->rwlock));
-    check_ok(zkl_mutex_free(s->mutex));
-    check_ok(zkl_client_free(s->client));
-}
+    struct hall *h = world_alloc(sizeof *h);
 
-static int set_up(void **state)
-{
-    struct hall *h = calloc(1, sizeof *h);
-
-    check_true(h != NULL);
-    h->proxy = proxy_before(server, 0);
-    h->wire = fault_wire();
-    h->session_ms = SESSION_MS;
-    side_open(&h->theirs, zks_connect_string(server), QUIET_MS);
-    h->actor = actor_new();
+    h->proxy = world_proxy();
+    h->wire = world_wire();
+    h->session_ms = session_ms;
+    side_open(&h->theirs, world_direct(QUIET_MS));
+    h->actor = world_actor();
     /* The paths exist from the beginning to the end of the test. */
     check_ok(wire_create(h->wire, "/out", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < PLACES; i++)
         check_ok(wire_create(h->wire, paths[i], "", WIRE_PERSISTENT, NULL, 0));
-    *state = h;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct hall *h = *state;
-
-    side_close(&h->theirs);
-    actor_free(h->actor);
-    proxy_stop(h->proxy);
-    wire_delete_tree(h->wire, "/out");
-    wire_close(h->wire);
-    free(h);
-    return 0;
+    return h;
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
@@ -140,6 +117,10 @@ static int use_mutex(struct side *s, const struct hall *h)
 {
     int rc = zkl_mutex_lock(s->mutex);
 
+    if (h->expires)
+        check_ok(rc);
+    if (h->expires && fault_session(s->client) != h->session && zkl_mutex_token(s->mutex) > 0)
+        check_only(s, h); /* in the next session */
     if (rc != 0 || !h->alone)
         return rc != 0 ? rc : zkl_mutex_unlock(s->mutex);
     uint64_t token = zkl_mutex_token(s->mutex);
@@ -383,7 +364,10 @@ static const struct kind {
 static int act_use(struct zkl_mutex *kind, void *hall)
 {
     struct hall *h = hall;
-    return ((const struct kind *)(const void *)kind)->use(&h->ours, h);
+    int rc = ((const struct kind *)(const void *)kind)->use(&h->ours, h);
+
+    snprintf(h->detail, sizeof h->detail, "%s", zkl_error_detail());
+    return rc;
 }
 
 static void begin(struct hall *h, const struct kind *kind)
@@ -439,17 +423,19 @@ static void somebody_comes_and_goes(struct hall *h)
 static void enter(struct hall *h, bool contended)
 {
     h->threads = fault_threads();
+    h->mark = world_mark();
     h->contended = contended;
     make_node(h);
     somebody_comes_and_goes(h);
-    side_open(&h->ours, proxy_address(h->proxy), h->session_ms);
+    side_open(&h->ours, world_through(h->proxy, h->session_ms));
     h->session = fault_session(h->ours.client);
 }
 
-/* The answer to the nth request from now on is held back. False: the call ended before it. */
-static bool begin_and_hold(struct hall *h, const struct kind *kind, int n)
+/* The nth request from now on, or its answer, is held back. False: the call ended before it. */
+static bool begin_and_hold(struct hall *h, const struct kind *kind,
+                           int (*hold)(struct proxy *, enum proxy_op, int), int n)
 {
-    check_ok(proxy_hold_reply(h->proxy, PROXY_ANY, n));
+    check_ok(hold(h->proxy, PROXY_ANY, n));
     begin(h, kind);
     while (actor_busy(h->actor) && proxy_wait_held(h->proxy, 20) != 0)
         ;
@@ -459,7 +445,7 @@ static bool begin_and_hold(struct hall *h, const struct kind *kind, int n)
 static void leave(struct hall *h)
 {
     proxy_release(h->proxy);
-    side_close(&h->ours);
+    world_clear_since(h->mark);
     check_wait(fault_threads() <= h->threads, WAIT_MS);
     check_wait(flw_has_session(zks_host(), zks_port(server, 0), h->session) == 0, WAIT_MS);
     check_wait(all_gone(h), WAIT_MS);
@@ -477,8 +463,10 @@ static void check_after_expiry(struct hall *h, const struct kind *kind, int rc)
     if (rc != 0 && rc != ZKL_ELOST && !is_unanswered(rc) && rc != ZKL_EDISCONNECTED &&
         !(kind->use == take_away && rc == ZKL_ENONODE))
         fail_msg("%s: %d", kind->name, rc);
+    check_num(h->ours.told.lost, <=, rc != 0);
     check_wait(connected_anew(h), WAIT_MS);
     h->session = fault_session(h->ours.client);
+    h->expires = false;
     check_wait(fault_contenders(h->ours.client) == 0, WAIT_MS);
     check_wait(fault_watches(h->ours.client) == 0, WAIT_MS);
     check_wait(all_gone(h), WAIT_MS);
@@ -488,22 +476,45 @@ static void check_after_expiry(struct hall *h, const struct kind *kind, int rc)
     check_wait(fault_calls(h->ours.client) == 0, WAIT_MS);
 }
 
+enum held { LOST, LATE };
+
 /* False: the call has fewer requests. */
-static bool expire_at(struct hall *h, const struct kind *kind, int n)
+static bool expire_at(struct hall *h, const struct kind *kind,
+                      int (*hold)(struct proxy *, enum proxy_op, int), enum held what, int n)
 {
     enter(h, false);
-    bool held = begin_and_hold(h, kind, n);
+    h->expires = true;
+    bool held = begin_and_hold(h, kind, hold, n);
     if (held) {
         fault_expire(h->ours.client, 0);
-        if (n % 2)
-            proxy_cut(h->proxy); /* the answer is lost, else it comes late */
+        if (what == LOST)
+            proxy_cut(h->proxy);
         proxy_release(h->proxy);
-        check_after_expiry(h, kind, actor_end(h->actor, WAIT_MS));
+        int rc = actor_end(h->actor, WAIT_MS);
+        if (kind->use == use_mutex && n <= 2 && rc == ZKL_ELOST) /* what was granted is */
+            check_wait(h->ours.told.lost == 1, WAIT_MS);
+        check_after_expiry(h, kind, rc);
     } else {
         check_ok(actor_end(h->actor, WAIT_MS));
     }
+    h->expires = false;
     leave(h);
     return held;
+}
+
+static bool expire_without_answer(struct hall *h, const struct kind *kind, int n)
+{
+    return expire_at(h, kind, proxy_hold_reply, LOST, n);
+}
+
+static bool expire_before_answer(struct hall *h, const struct kind *kind, int n)
+{
+    return expire_at(h, kind, proxy_hold_reply, LATE, n);
+}
+
+static bool expire_before_request(struct hall *h, const struct kind *kind, int n)
+{
+    return expire_at(h, kind, proxy_hold_request, LATE, n);
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */
@@ -593,7 +604,7 @@ static void check_after_close(struct hall *h, const struct kind *kind, int rc)
 static bool close_at(struct hall *h, const struct kind *kind, int n)
 {
     enter(h, false);
-    bool held = begin_and_hold(h, kind, n);
+    bool held = begin_and_hold(h, kind, proxy_hold_reply, n);
     if (held) {
         close_ours(h, n % 3 == 2);
         int rc = actor_end(h->actor, 5000);
@@ -624,40 +635,49 @@ static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind 
     }
 }
 
-#define OUTSTANDING_TEST(name) TEST_IN(name, set_up, tear_down)
-
-/* The session ends at each request of each kind of call, the answer lost or late. */
-OUTSTANDING_TEST(expiry_at_each_request)
+/* The session ends at each request of each kind of call, and the answer is lost. A lock is granted in the next session,
+ * on the one node that it has there. Modes: F5, F50. */
+WORLD_TEST(expiry_without_each_answer)
 {
-    play(*state, expire_at, 1);
+    play(begin_in(SESSION_MS), expire_without_answer, 1);
+}
+
+/* The same, and the answer comes: it proves nothing any more. A hold that was granted on it is lost, and the callback
+ * reports that once. Modes: F10, F50. */
+WORLD_TEST(expiry_before_each_answer)
+{
+    play(begin_in(SESSION_MS), expire_before_answer, test_length(1, 3));
+}
+
+/* The server hears the request after the end. Modes: F50. */
+WORLD_TEST(expiry_before_each_request)
+{
+    play(begin_in(SESSION_MS), expire_before_request, test_length(1, 3));
 }
 
 /* The answer to each request of each kind of call is lost with the link: the call is done, on one node, in the same
  * session, and nothing is left. Modes: F1, F13, F14, F40. */
-OUTSTANDING_TEST(cut_before_each_answer)
+WORLD_TEST(cut_before_each_answer)
 {
-    play(*state, cut_answer_at, 1);
+    play(begin_in(SESSION_MS), cut_answer_at, 1);
 }
 
 /* The same, and the connection stays open and silent. Modes: F1, F13. */
-OUTSTANDING_TEST(silence_before_each_answer)
+WORLD_TEST(silence_before_each_answer)
 {
-    struct hall *h = *state;
-
-    h->session_ms = SILENT_SESSION_MS;
-    play(h, silence_answer_at, test_length(1, 6));
+    play(begin_in(SILENT_SESSION_MS), silence_answer_at, test_length(1, 6));
 }
 
 /* The server never gets the request. Modes: F13, F14. */
-OUTSTANDING_TEST(cut_before_each_request)
+WORLD_TEST(cut_before_each_request)
 {
-    play(*state, cut_request_at, test_length(1, 2));
+    play(begin_in(SESSION_MS), cut_request_at, test_length(1, 2));
 }
 
 /* The client is closed there, with time for it or without. */
-OUTSTANDING_TEST(close_at_each_request)
+WORLD_TEST(close_at_each_request)
 {
-    play(*state, close_at, test_length(1, 4));
+    play(begin_in(SESSION_MS), close_at, test_length(1, 4));
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
@@ -728,27 +748,26 @@ static bool silence_and_wait_at(struct hall *h, const struct kind *kind, int n)
 
 /* The answer to each request of a call that has to wait is lost, those of its watches too, with the link or in silence;
  * what it waits for is released later, or just then. */
-OUTSTANDING_TEST(cut_before_each_answer_to_a_waiter)
+WORLD_TEST(cut_before_each_answer_to_a_waiter)
 {
-    struct hall *h = *state;
+    struct hall *h = begin_in(SESSION_MS);
 
     h->contended = true;
     play(h, cut_and_wait_at, 1);
 }
 
-OUTSTANDING_TEST(silence_before_each_answer_to_a_waiter)
+WORLD_TEST(silence_before_each_answer_to_a_waiter)
 {
-    struct hall *h = *state;
+    struct hall *h = begin_in(SILENT_SESSION_MS);
 
     h->contended = true;
-    h->session_ms = SILENT_SESSION_MS;
     play(h, silence_and_wait_at, test_length(1, 6));
 }
 
-/* The session ends while it waits: it waits again in the next one, and is granted. */
-OUTSTANDING_TEST(expiry_while_waiting)
+/* The session ends while it waits: it waits again in the next one, and is granted there. Modes: F6. */
+WORLD_TEST(expiry_while_waiting)
 {
-    struct hall *h = *state;
+    struct hall *h = begin_in(SESSION_MS);
     struct zkl_permit *permits[PERMITS];
 
     for (size_t i = 0; i < KINDS; i++) {
@@ -761,14 +780,15 @@ OUTSTANDING_TEST(expiry_while_waiting)
         h->session = fault_session(h->ours.client);
         they_let_go(h, permits);
         check_ok(actor_end(h->actor, WAIT_MS));
+        check_num(h->ours.told.lost, ==, 0);
         leave(h);
     }
 }
 
 /* The test closes the client, or gives it up, while a call waits: the call ends immediately. */
-OUTSTANDING_TEST(close_while_waiting)
+WORLD_TEST(close_while_waiting)
 {
-    struct hall *h = *state;
+    struct hall *h = begin_in(SESSION_MS);
     struct zkl_permit *permits[PERMITS];
 
     for (size_t i = 0; i < KINDS * 2; i++) {
@@ -779,6 +799,47 @@ OUTSTANDING_TEST(close_while_waiting)
         close_ours(h, i % 2);
         check_num(actor_end(h->actor, 5000), ==, ZKL_ECLOSED);
         they_let_go(h, permits);
+        leave(h);
+    }
+}
+
+static void limit_watches(struct hall *h, size_t bytes)
+{
+    zkl_driver_lock(h->ours.client->driver);
+    h->ours.client->driver->core.watch_bytes_max = bytes;
+    zkl_driver_unlock(h->ours.client->driver);
+}
+
+/* A client watches as much as it can restore. Each call that would wait says so, leaves nothing, and can be repeated when
+ * there is room. A call that need not wait succeeds. */
+WORLD_TEST(no_watch_for_a_wait)
+{
+    struct hall *h = begin_in(SESSION_MS);
+    struct zkl_permit *permits[PERMITS];
+
+    for (size_t i = 0; i < KINDS; i++) {
+        if (!kinds[i].waits)
+            continue;
+        enter(h, true);
+        they_take_all(h, permits);
+        limit_watches(h, 20);
+        begin(h, &kinds[i]);
+        check_num(actor_end(h->actor, WAIT_MS), ==, ZKL_ESYSTEM);
+        check_true(strstr(h->detail, "watch is available") != NULL);
+        check_true(kinds[i].use != use_mutex ||
+                   strstr(h->detail, "as many nodes as it can restore") != NULL);
+        check_wait(fault_contenders(h->ours.client) == 0, WAIT_MS);
+        check_num(fault_children(h->wire, paths[AT_MUTEX]), ==, 1);
+        limit_watches(h, ZKL_WATCH_BYTES_MAX);
+        begin(h, &kinds[i]);
+        check_wait(waits(h), WAIT_MS);
+        they_let_go(h, permits);
+        check_ok(actor_end(h->actor, WAIT_MS));
+        limit_watches(h, 20);
+        make_node(h);
+        h->contended = false;
+        begin(h, &kinds[i]);
+        check_ok(actor_end(h->actor, WAIT_MS));
         leave(h);
     }
 }

@@ -74,12 +74,12 @@ static int lock_own(const char *servers)
 
 /* A child that is forked by a thread which uses an owner is a thread of its own again, whatever was going on with
  * that owner: an operation of it ends on a library thread, which is stopped with the owner's lock. Modes: F53. */
-TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
+WORLD_TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
 {
     const char *servers = zks_connect_string(server);
-    struct zkl_client *client = fault_open(servers, 30000);
-    struct zkl_mutex *mutex = fault_mutex(client, "/owners");
-    struct zkl_owner *owner = NULL;
+    struct zkl_client *client = world_open(servers, 30000);
+    struct zkl_mutex *mutex = world_mutex(client, "/owners");
+    struct zkl_owner *owner = world_owner();
     atomic_int code = 1;
     int status = 0;
 
@@ -87,7 +87,6 @@ TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
         print_message("skipped: the thread sanitizer can't have threads in a forked child\n");
         skip();
     }
-    check_ok(zkl_owner_new(&owner));
     check_true(zkl_owner_use(owner) == NULL);
     stall = ARMED;
     check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL));
@@ -103,9 +102,6 @@ TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
     check_wait(code == 0, WAIT_MS);
     check_ok(zkl_mutex_unlock(mutex));
     check_true(zkl_owner_use(NULL) == owner);
-    check_ok(zkl_owner_free(owner));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
     check_num(status, ==, 0);
 }
 
@@ -115,10 +111,9 @@ WORLD_TEST(an_owner_sees_what_comes_while_it_looks)
 {
     struct zkl_client *client = world_direct(30000);
     struct zkl_mutex *mutex = world_mutex(client, "/owners-look");
-    struct zkl_owner *owner = NULL;
+    struct zkl_owner *owner = world_owner();
     atomic_int code = 1;
 
-    owner = world_owner();
     gate = CLOSED;
     check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL));
     check_wait(gate == REACHED, WAIT_MS);

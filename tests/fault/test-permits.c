@@ -112,22 +112,6 @@ WORLD_TEST(a_try_in_vain_keeps_nobody_out)
     }
 }
 
-/* The session ends: permits that are out are lost, and the semaphore is whole again. */
-WORLD_TEST(an_expiry_frees_the_permits)
-{
-    struct bench *b = begin();
-    struct zkl_permit *permits[PERMITS], *others[PERMITS];
-    check_ok(acquire(b->semaphore, PERMITS, WAIT_MS, permits));
-    fault_expire(b->client, 0);
-    check_ok(acquire(b->rival, PERMITS, WAIT_MS, others));
-    for (int i = 0; i < PERMITS; i++) {
-        check_wait(zkl_permit_still_held(permits[i], 0) == 0, WAIT_MS);
-        check_num(zkl_permit_release(permits[i]), ==, ZKL_ELOST);
-        check_ok(zkl_permit_release(others[i]));
-    }
-    check_rest(b);
-}
-
 static struct zkl_semaphore *taken_from;
 static int taken_rc;
 

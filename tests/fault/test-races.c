@@ -87,9 +87,9 @@ void *__wrap_calloc(size_t n, size_t size)
 /* A client that is closed while it opens its next handle leaves neither threads nor a session
  * behind. The test stops the opening of the expired client's new handle, closes the client, and
  * lets the opening go on. */
-TEST(close_while_the_next_handle_opens_leaves_nothing)
+WORLD_TEST(close_while_the_next_handle_opens_leaves_nothing)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    struct zkl_client *client = world_direct(5000);
     int threads = fault_threads() - 4;
 
     stall = 1;
@@ -99,7 +99,7 @@ TEST(close_while_the_next_handle_opens_leaves_nothing)
     stall = 0;
     check_closed(zkl_client_close(client, WAIT_MS));
     check_wait(fault_threads() == threads, 2000);
-    check_ok(zkl_client_free(client));
+    world_clear();
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, 5000);
 }
 
@@ -136,18 +136,15 @@ int __wrap_zookeeper_close(zhandle_t *zh)
 
 static bool all_are_closed(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    bool closed = !client->driver->graveyard && !client->driver->burying;
-    zkl_driver_unlock(client->driver);
-    return closed;
+    return locked(client->driver, !client->driver->graveyard && !client->driver->burying);
 }
 
 /* The undertaker closes no handle that libzookeeper still makes. The undertaker is busy with the
  * first handle when the test closes the client, which drops the third handle on its way. Then the
  * undertaker continues, and after it the opening of the third one. */
-TEST(the_undertaker_closes_no_handle_on_its_way)
+WORLD_TEST(the_undertaker_closes_no_handle_on_its_way)
 {
-    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    struct zkl_client *client = world_direct(5000);
     int threads = fault_threads() - 4;
 
     stall_close = 1;
@@ -163,19 +160,19 @@ TEST(the_undertaker_closes_no_handle_on_its_way)
     check_closed(zkl_client_close(client, WAIT_MS));
     check_num(addresses_changed, ==, false);
     check_wait(fault_threads() == threads, WAIT_MS);
-    check_ok(zkl_client_free(client));
+    world_clear();
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, WAIT_MS);
 }
 
 /* The first handle connects again while the client opens a second one for it: the second is not needed
  * any more, and must not stay. The link is down long enough for the client to try a second handle, whose
  * opening the test stops. The first one hears that its session has ended. */
-TEST(a_second_handle_that_is_not_wanted_any_more_does_not_stay)
+WORLD_TEST(a_second_handle_that_is_not_wanted_any_more_does_not_stay)
 {
     int threads = fault_threads() + 4;
 
-    struct proxy *proxy = proxy_before(server, 0);
-    struct zkl_client *client = fault_open(proxy_address(proxy), 1000);
+    struct proxy *proxy = world_proxy();
+    struct zkl_client *client = world_through(proxy, 1000);
     check_ok(proxy_refuse(proxy, true));
     stall = 1;
     proxy_cut(proxy);
@@ -186,8 +183,6 @@ TEST(a_second_handle_that_is_not_wanted_any_more_does_not_stay)
     check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_wait(fault_threads() == threads + 1, WAIT_MS); /* the proxy's */
     check_wait(proxy_connections(proxy) == 1, WAIT_MS);
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 /* --- traces after the close ------------------------------------------------------------------- */
@@ -200,23 +195,22 @@ static void count_event(const struct zkl_log_event *event, void *arg)
 
 /* A hold that is given back after the close is the last thing of its client, traces or not: with a
  * log callback lock, close, unlock, free; everything ends (under a leak checker: and is freed). */
-TEST(unlock_after_close_with_traces_frees_the_client)
+WORLD_TEST(unlock_after_close_with_traces_frees_the_client)
 {
     int threads = fault_threads();
-    atomic_int lines = 0;
+    static atomic_int lines;
     struct zkl_client_options options = fault_client_options(zks_connect_string(server), 5000);
-    struct zkl_client *client = NULL;
 
     options.log_fn = count_event;
     options.log_arg = &lines;
-    check_ok(zkl_client_open(&client, &options));
-    struct zkl_mutex *mutex = fault_mutex(client, "/traces");
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, "/traces");
     check_ok(zkl_mutex_lock(mutex));
     check_closed(zkl_client_close(client, WAIT_MS));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_ok(zkl_mutex_free(mutex));
+    world_drop(mutex);
     check_num(atomic_load(&client->refs), ==, 1); /* the user's own */
-    check_ok(zkl_client_free(client));
+    world_clear();
     check_wait(fault_threads() <= threads, 2000);
     check_num(lines, >, 0);
 }
@@ -271,21 +265,6 @@ static void forbid(struct wire *w, const char *node)
     check_ok(wire_set_acl(w, node, &acl, 1));
 }
 
-static void only_child(struct wire *w, const char *path, char *node, size_t size)
-{
-    struct wire_names names;
-    check_ok(wire_children(w, path, &names));
-    check_num(names.n, ==, 1);
-    snprintf(node, size, "%s/%s", path, names.name[0]);
-    wire_names_free(&names);
-}
-
-static int lock_multi(struct zkl_mutex *unused, void *multi)
-{
-    (void)unused;
-    return zkl_multi_lock(multi);
-}
-
 /* Until then a node that may not be checked ends the call: that is how its grant is confirmed. */
 static bool holds_one_and_is_next_for_another(struct zkl_client *client)
 {
@@ -299,10 +278,7 @@ static bool holds_one_and_is_next_for_another(struct zkl_client *client)
 
 static size_t unchecked(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    size_t count = client->driver->core.counts[ZKL_COUNT_UNCHECKED];
-    zkl_driver_unlock(client->driver);
-    return count;
+    return locked(client->driver, client->driver->core.counts[ZKL_COUNT_UNCHECKED]);
 }
 
 /* Goal: neither does one of several. Method: while a multi-lock without a deadline waits for its second path, READ is taken
@@ -315,15 +291,14 @@ WORLD_TEST(a_member_that_can_not_be_checked_fails_all)
     struct zkl_mutex *a = world_mutex(client, "/races/m/a"), *b = world_mutex(client, "/races/m/b");
     struct zkl_mutex *rival = world_mutex(other, "/races/m/b");
     struct zkl_member members[2] = {zkl_member_mutex(a), zkl_member_mutex(b)};
-    struct zkl_multi *multi;
+    struct zkl_multi *multi = world_multi(client, members, 2);
     struct actor *waiter = world_actor();
     char node[512];
 
-    multi = world_multi(client, members, 2);
     check_ok(zkl_mutex_lock(rival));
-    actor_begin(waiter, lock_multi, NULL, multi);
+    actor_begin(waiter, act_multi_lock, NULL, multi);
     check_wait(holds_one_and_is_next_for_another(client), WAIT_MS);
-    only_child(wire, "/races/m/a", node, sizeof node);
+    fault_only_child(wire, "/races/m/a", node, sizeof node, NULL);
     forbid(wire, node);
     check_wait(unchecked(client) == 1, WAIT_MS);
     check_ok(zkl_mutex_unlock(rival));

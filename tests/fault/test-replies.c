@@ -27,24 +27,6 @@ struct row {
     enum proxy_then then;
 };
 
-static const struct row *running; /* of the test that runs */
-
-static int set_up(void **state)
-{
-    running = *state;
-    if (bench_set_up_with(state, path,
-                          running->then == PROXY_THEN_CUT ? CUT_SESSION_MS : SESSION_MS,
-                          QUIET_MS) != 0)
-        return -1;
-    bench_make_path(*state);
-    return 0;
-}
-
-static void run_row(void **state)
-{
-    running->play(*state, running);
-}
-
 static bool connected(const struct bench *b)
 {
     return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED;
@@ -122,7 +104,7 @@ static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t
  * F4. */
 static void node_of_another_session_is_not_adopted(struct bench *b, const struct row *row)
 {
-    struct actor *a = actor_new();
+    struct actor *a = b->actor;
     struct note note = {0};
     char made[720];
 
@@ -142,7 +124,6 @@ static void node_of_another_session_is_not_adopted(struct bench *b, const struct
     check_ok(actor_end(a, WAIT_MS));
     check_ok(actor_do(a, act_unlock, b->mutex, NULL));
     check_rest(b);
-    actor_free(a);
 }
 
 /* --- the caller gives up in between ----------------------------------------------------------- */
@@ -169,9 +150,8 @@ static void time_out_without_an_answer(struct bench *b, const struct row *row)
 /* A call that nothing but its cancel object ends, in another thread. */
 static struct zkl_cancel *begin_to_wait(struct bench *b)
 {
-    struct zkl_cancel *cancel = NULL;
+    struct zkl_cancel *cancel = world_cancel();
 
-    check_ok(zkl_cancel_new(&cancel));
     actor_begin(b->actor, act_lock_cancel, b->mutex, cancel);
     return cancel;
 }
@@ -180,7 +160,6 @@ static void give_up(struct bench *b, struct zkl_cancel *cancel)
 {
     zkl_cancel_set(cancel);
     check_num(actor_end(b->actor, 1000), ==, ZKL_ECANCELED);
-    zkl_cancel_free(cancel);
 }
 
 /* The same by a cancel object, from another thread. Modes: F3. */
@@ -267,7 +246,7 @@ static int server_watches(struct bench *b)
 /* The event that would wake the waiter is lost. */
 static void lost_event_is_made_up_for(struct bench *b, const struct row *row)
 {
-    struct actor *a = actor_new();
+    struct actor *a = b->actor;
 
     (void)row;
     for (int i = 0; i < test_length(100, 6); i++) {
@@ -282,7 +261,6 @@ static void lost_event_is_made_up_for(struct bench *b, const struct row *row)
         proxy_disarm(b->proxy);
         check_rest(b);
     }
-    actor_free(a);
 }
 
 /* A waiter that gave up loses the answer to the removal of its watch: neither the client nor the
@@ -370,8 +348,8 @@ static void a_close_that_gets_an_answer_waits_for_the_keepalives(struct bench *b
 
     (void)row;
     options.posted_unlock = 1;
-    check_ok(zkl_mutex_free(b->mutex));
-    check_ok(zkl_mutex_new(&b->mutex, b->client, path, &options));
+    world_drop(b->mutex);
+    b->mutex = world_mutex_with(b->client, path, &options);
     check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
     calls_at_close = -1;
     check_ok(proxy_hold_reply(b->proxy, PROXY_DELETE, 1));
@@ -456,9 +434,27 @@ static const struct row rows[] = {
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
+static const struct row *running;
+
+static void run(void)
+{
+    int session_ms = running->then == CUT ? CUT_SESSION_MS : SESSION_MS;
+
+    running->play(bench_make_path(bench_begin(path, session_ms, QUIET_MS)), running);
+}
+
+static void run_row(void **state)
+{
+    static struct world_case in_a_world = {run};
+    void *world = &in_a_world;
+
+    running = *state;
+    world_run(&world);
+}
+
 int main(int argc, char **argv)
 {
     for (size_t i = 0; i < ROWS; i++)
-        tests_add(rows[i].name, run_row, set_up, bench_tear_down, (void *)(uintptr_t)&rows[i]);
+        tests_add(rows[i].name, run_row, NULL, world_end, (void *)(uintptr_t)&rows[i]);
     return fault_main(argc, argv, NULL);
 }

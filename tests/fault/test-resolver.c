@@ -171,7 +171,7 @@ static int acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex, int m
 static void check_deadlines(struct zkl_client *client, struct zkl_mutex *mutex)
 {
     const struct zkl_inspection *inspection = NULL;
-    struct zkl_owner *owner = NULL;
+    struct zkl_owner *owner = world_owner();
     struct zkl_wait try = ZKL_WAIT_INIT;
 
     check_num(in_time(ASK_MS, zkl_mutex_lock_for(mutex, ASK_MS)), ==, ZKL_ETIMEDOUT);
@@ -179,11 +179,9 @@ static void check_deadlines(struct zkl_client *client, struct zkl_mutex *mutex)
     try.deadline_ns = zkl_now_ns() + ASK_MS * INT64_C(1000000);
     check_num(in_time(ASK_MS, zkl_mutex_acquire(mutex, &try, NULL)), <, 0);
     check_num(in_time(ASK_MS, zkl_inspect(client, path, ASK_MS, &inspection)), <, 0);
-    check_ok(zkl_owner_new(&owner));
     check_num(in_time(ASK_MS, acquire_async(owner, mutex, ASK_MS, false, client)), ==,
               ZKL_ETIMEDOUT);
     check_num(in_time(0, acquire_async(owner, mutex, SESSION_MS, true, client)), ==, ZKL_ECANCELED);
-    check_wait(zkl_owner_free(owner) == 0, WAIT_MS);
     check_num(in_time(0, zkl_client_get_state(client)), >, 0);
 }
 
@@ -202,27 +200,35 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     hurry = true;
     print_message("    %lld ms late at most\n", (long long)worst_ms);
     check_num(strangers, ==, 0);
+    world_end(state);
     return wait_until(looking == 0, WAIT_MS) ? 0 : -1;
 }
 
-static int proxy_port_on(struct proxy **proxy, const char *address, int port)
+static int stop_proxy(void *proxy)
 {
+    proxy_stop(proxy);
+    return 0;
+}
+
+/* At that port, or at any. */
+static struct proxy *proxy_on(const char *address, int port)
+{
+    struct proxy *proxy = NULL;
     int listen_port = port;
 
     for (int i = 0; i < 50; i++) {
         if (port == 0)
             check_ok(net_free_ports(&listen_port, 1));
-        if (proxy_start_at(proxy, zks_host(), zks_port(server, 0), address, listen_port) == 0)
-            return listen_port;
+        if (proxy_start_at(&proxy, zks_host(), zks_port(server, 0), address, listen_port) == 0)
+            return world_keep(proxy, WORLD_LINK, stop_proxy);
         if (port != 0)
             break;
     }
     fail_msg("can't listen at %s port %d: %s", address, port, strerror(errno));
-    return -1;
+    return NULL;
 }
 
 __attribute__((format(printf, 1, 2))) static struct zkl_client *open_servers(const char *format,
@@ -234,7 +240,7 @@ __attribute__((format(printf, 1, 2))) static struct zkl_client *open_servers(con
     va_start(args, format);
     vsnprintf(servers, sizeof servers, format, args);
     va_end(args);
-    return fault_open(servers, SESSION_MS);
+    return world_open(servers, SESSION_MS);
 }
 
 static bool is_connected(struct zkl_client *client)
@@ -252,7 +258,7 @@ static bool is_linked_to(struct zkl_client *client, struct proxy *proxy)
 
 /* --- a slow resolver, a dead one --------------------------------------------------------------- */
 
-#define RESOLVER_TEST(name) TEST_IN(name, set_up, tear_down)
+#define RESOLVER_TEST(name) WORLD_TEST_IN(name, set_up, tear_down)
 
 /* Three names, and a resolver that says nothing of any for 7 s: no call waits for it, neither does the
  * end of the client; what opening says names one. Modes: F76. */
@@ -293,12 +299,12 @@ static void heard(const struct zkl_log_event *event, void *arg)
  * in the log, and once it exists the client connects. Modes: F76. */
 RESOLVER_TEST(a_name_may_come_to_exist)
 {
-    struct proxy *proxy = NULL;
+    struct proxy *proxy = proxy_on("127.0.0.1", 0);
     struct zkl_client *client = NULL;
-    atomic_int counts[2] = {0};
+    static atomic_int counts[2];
     char servers[64];
 
-    snprintf(servers, sizeof servers, "a.test:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
+    snprintf(servers, sizeof servers, "a.test:%d", proxy_port(proxy));
     struct zkl_client_options options = fault_client_options(servers, 2000);
     say(0, "a.test", "", EAI_NONAME, 0);
     options.log_fn = heard;
@@ -307,7 +313,7 @@ RESOLVER_TEST(a_name_may_come_to_exist)
     check_num(zkl_client_open(&client, &options), ==, ZKL_EDISCONNECTED);
     check_true(strstr(zkl_error_detail(), "no address for a.test: ") != NULL);
     options.connect_timeout_ms = 0;
-    check_ok(zkl_client_open(&client, &options));
+    client = world_client_with(&options);
     looks = 0;
     check_wait(looks >= 3 && counts[0] >= 1, WAIT_MS);
     check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
@@ -316,23 +322,20 @@ RESOLVER_TEST(a_name_may_come_to_exist)
     check_wait(is_connected(client), WAIT_MS);
     check_wait(counts[1] == 1, WAIT_MS);
     check_num(counts[0], <=, 2); /* once for each client, however often it was looked up */
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 /* A link breaks while the resolver hangs: calls end by their deadlines, an unlock does too, and the client
  * is back over the address that it knows, while the resolver still hangs; the hold stays proved. Modes: F76. */
 RESOLVER_TEST(a_link_is_had_back_without_the_resolver)
 {
-    struct proxy *proxy = NULL;
-    struct told told = {0};
+    struct proxy *proxy = proxy_on("127.0.0.1", 0);
+    static struct told told;
 
-    int port = proxy_port_on(&proxy, "127.0.0.1", 0);
     is_at(0, "s.test", "127.0.0.1");
-    struct zkl_client *client = open_servers("s.test:%d", port);
-    struct zkl_mutex *mutex = fault_mutex(client, path),
-                     *other = fault_mutex(client, "/resolver/o");
-    struct zkl_mutex *third = fault_mutex(client, "/resolver/t");
+    struct zkl_client *client = open_servers("s.test:%d", proxy_port(proxy));
+    struct zkl_mutex *mutex = world_mutex(client, path),
+                     *other = world_mutex(client, "/resolver/o");
+    struct zkl_mutex *third = world_mutex(client, "/resolver/t");
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_lock(third));
@@ -358,11 +361,7 @@ RESOLVER_TEST(a_link_is_had_back_without_the_resolver)
     check_num(told.lost, ==, 0);
     check_num(told.held, <=, held + 1);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(third));
-    check_ok(zkl_mutex_free(other));
-    check_ok(zkl_mutex_free(mutex));
     check_ok(in_time(0, zkl_client_free(client)));
-    proxy_stop(proxy);
 }
 
 /* Each look takes longer than two thirds of the session timeout, the first too: the client comes, and
@@ -370,13 +369,13 @@ RESOLVER_TEST(a_link_is_had_back_without_the_resolver)
 RESOLVER_TEST(a_client_comes_behind_a_slow_resolver)
 {
     enum { SHORT_MS = 2000, LOOK_MS = 1500 };
-    struct proxy *proxy = NULL;
+    struct proxy *proxy = proxy_on("127.0.0.1", 0);
     char servers[64];
 
-    snprintf(servers, sizeof servers, "s.test:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
+    snprintf(servers, sizeof servers, "s.test:%d", proxy_port(proxy));
     say(0, "s.test", "127.0.0.1", 0, LOOK_MS);
-    struct zkl_client *client = fault_open(servers, SHORT_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct zkl_client *client = world_open(servers, SHORT_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     for (int i = 0; i < test_length(20, 3); i++) {
         int64_t links = fault_links(client);
         proxy_cut(proxy);
@@ -384,23 +383,17 @@ RESOLVER_TEST(a_client_comes_behind_a_slow_resolver)
         check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
         zkl_mutex_unlock(mutex);
     }
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 /* A name behind the first one that takes long costs no more than a moment. Modes: F76. */
 RESOLVER_TEST(the_others_do_not_wait_for_a_slow_name)
 {
-    struct proxy *proxy = NULL;
+    int port = proxy_port(proxy_on("127.0.0.1", 0));
 
-    int port = proxy_port_on(&proxy, "127.0.0.1", 0);
     is_at(0, "s.test", "127.0.0.1");
     say(1, "dead.test", "", EAI_AGAIN, 2 * WAIT_MS);
-    struct zkl_client *client = open_servers("s.test:%d,dead.test:%d", port, port);
+    open_servers("s.test:%d,dead.test:%d", port, port);
     check_num(looking, ==, 1);
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 /* --- an ensemble that moves --------------------------------------------------------------------- */
@@ -411,14 +404,13 @@ RESOLVER_TEST(an_ensemble_that_moves_is_followed)
 {
     static const char *const places[] = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
     struct proxy *proxies[3];
-    struct told told = {0};
-    int port = 0;
+    static struct told told;
 
     for (int i = 0; i < 3; i++)
-        port = proxy_port_on(&proxies[i], places[i], port);
+        proxies[i] = proxy_on(places[i], i == 0 ? 0 : proxy_port(proxies[0]));
     is_at(0, "s.test", places[0]);
-    struct zkl_client *client = open_servers("s.test:%d", port);
-    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct zkl_client *client = open_servers("s.test:%d", proxy_port(proxies[0]));
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
     check_ok(zkl_mutex_lock(mutex));
     int64_t session = fault_session(client);
@@ -437,20 +429,16 @@ RESOLVER_TEST(an_ensemble_that_moves_is_followed)
     }
     check_num(told.lost, ==, 0);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    for (int i = 0; i < 3; i++)
-        proxy_stop(proxies[i]);
 }
 
 /* Nothing is heard from where it was: the attempt that waits there for an answer ends after two thirds of the
  * timeout, and the next one goes to where it is now. Modes: F77. */
 RESOLVER_TEST(an_ensemble_that_falls_silent_is_followed)
 {
-    struct proxy *before = NULL, *after = NULL;
+    struct proxy *before = proxy_on("127.0.0.1", 0);
+    int port = proxy_port(before);
+    struct proxy *after = proxy_on("127.0.0.2", port);
 
-    int port = proxy_port_on(&before, "127.0.0.1", 0);
-    proxy_port_on(&after, "127.0.0.2", port);
     is_at(0, "s.test", "127.0.0.1");
     struct zkl_client *client = open_servers("s.test:%d", port);
     proxy_hole(before, PROXY_BOTH);
@@ -459,20 +447,16 @@ RESOLVER_TEST(an_ensemble_that_falls_silent_is_followed)
     is_at(0, "s.test", "127.0.0.2");
     check_wait(is_connected(client), SESSION_MS);
     check_num(proxy_counts(after, PROXY_CONNECT), >=, 1);
-    check_ok(zkl_client_free(client));
-    proxy_stop(before);
-    proxy_stop(after);
 }
 
 /* Two servers change places, so that the addresses without their ports are the same as before, which is
  * all that libzookeeper compares. Modes: F77. */
 RESOLVER_TEST(servers_that_change_places_are_followed)
 {
-    struct proxy *before = NULL, *after = NULL;
-    int other_port = 0;
+    struct proxy *before = proxy_on("127.0.0.1", 0);
+    int port = proxy_port(before), other_port = 0;
+    struct proxy *after = proxy_on("127.0.0.2", port);
 
-    int port = proxy_port_on(&before, "127.0.0.1", 0);
-    proxy_port_on(&after, "127.0.0.2", port);
     check_ok(net_free_ports(&other_port, 1)); /* where nobody listens */
     is_at(0, "a.test", "127.0.0.1");
     is_at(1, "b.test", "127.0.0.2");
@@ -482,9 +466,6 @@ RESOLVER_TEST(servers_that_change_places_are_followed)
     check_ok(proxy_refuse(before, true));
     proxy_cut(before);
     check_wait(proxy_counts(after, PROXY_CONNECT) > 0 && is_connected(client), SESSION_MS);
-    check_ok(zkl_client_free(client));
-    proxy_stop(before);
-    proxy_stop(after);
 }
 
 /* --- another list ------------------------------------------------------------------------------ */
@@ -494,17 +475,15 @@ RESOLVER_TEST(servers_that_change_places_are_followed)
  * list names one. Modes: F77, F93. */
 RESOLVER_TEST(a_client_is_given_other_servers)
 {
-    struct proxy *proxies[2] = {NULL, NULL};
-    char servers[2][64];
+    struct proxy *proxies[2] = {proxy_on("127.0.0.1", 0), proxy_on("127.0.0.1", 0)};
+    char name[64];
+    const char *servers[2] = {proxy_address(proxies[0]), name};
 
-    snprintf(servers[0], sizeof servers[0], "127.0.0.1:%d",
-             proxy_port_on(&proxies[0], "127.0.0.1", 0));
-    snprintf(servers[1], sizeof servers[1], "a.test:%d",
-             proxy_port_on(&proxies[1], "127.0.0.1", 0));
+    snprintf(name, sizeof name, "a.test:%d", proxy_port(proxies[1]));
     is_at(0, "a.test", "127.0.0.1");
-    struct zkl_client *client = fault_open(servers[0], SESSION_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, path);
-    struct told told = {0};
+    struct zkl_client *client = world_open(servers[0], SESSION_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    static struct told told;
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     uint64_t token = zkl_mutex_token(mutex);
@@ -522,10 +501,6 @@ RESOLVER_TEST(a_client_is_given_other_servers)
         check_num(told.lost, ==, 0);
     }
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxies[0]);
-    proxy_stop(proxies[1]);
 }
 
 /* Goal: a list is replaced, again and again, while a name of it is being looked up. Nobody waits for
@@ -533,16 +508,14 @@ RESOLVER_TEST(a_client_is_given_other_servers)
  * Method: a resolver that hangs; ASan looks for what is used after its end. Modes: F76, F93. */
 RESOLVER_TEST(a_list_is_replaced_amid_a_lookup)
 {
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = NULL;
+    struct proxy *proxy = proxy_on("127.0.0.1", 0);
     char servers[64], both[128];
 
-    int port = proxy_port_on(&proxy, "127.0.0.1", 0);
-    snprintf(servers, sizeof servers, "a.test:%d", port);
+    snprintf(servers, sizeof servers, "a.test:%d", proxy_port(proxy));
     snprintf(both, sizeof both, "b.test:1,%s,c.test:2", servers);
     is_at(0, "a.test", "127.0.0.1");
     say(1, "b.test", "127.0.0.1", 0, 60000);
-    client = fault_open(servers, SESSION_MS);
+    struct zkl_client *client = world_open(servers, SESSION_MS);
     check_ok(in_time(0, zkl_client_set_servers(client, both)));
     check_wait(looking == 1, WAIT_MS);
     for (int i = 0; i < 10; i++)
@@ -555,15 +528,13 @@ RESOLVER_TEST(a_list_is_replaced_amid_a_lookup)
     check_wait(looking == 0, WAIT_MS);
     hurry = false;
     check_ok(zkl_client_set_servers(client, servers));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 /* The servers that a client can't take stay out, and the client keeps those that it had. */
 RESOLVER_TEST(other_servers_are_refused)
 {
     static const char *const wrong[] = {"", "a", "a:0", "a:1,", "[x]:1"};
-    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS), *below = NULL;
+    struct zkl_client *client = world_direct(SESSION_MS);
     char rooted[128];
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -578,14 +549,12 @@ RESOLVER_TEST(other_servers_are_refused)
     snprintf(rooted, sizeof rooted, "%s/app", zks_connect_string(server));
     struct zkl_client_options options = fault_client_options(rooted, SESSION_MS);
     options.connect_timeout_ms = 0; /* nobody has made the chroot */
-    check_ok(zkl_client_open(&below, &options));
+    struct zkl_client *below = world_client_with(&options);
     check_ok(zkl_client_set_servers(below, rooted));
     check_num(zkl_client_set_servers(below, zks_connect_string(server)), ==, ZKL_EINVAL);
     check_true(strstr(zkl_error_detail(), "/app") != NULL);
     check_closed(zkl_client_close(client, WAIT_MS));
     check_num(zkl_client_set_servers(client, zks_connect_string(server)), ==, ZKL_ECLOSED);
-    check_ok(zkl_client_free(client));
-    check_ok(zkl_client_free(below));
 }
 
 static void heard_of_list(const struct zkl_log_event *event, void *count)
@@ -599,29 +568,23 @@ static void heard_of_list(const struct zkl_log_event *event, void *count)
  * comes back to it. Modes: F93. */
 RESOLVER_TEST(an_ensemble_without_a_list_changes_nothing)
 {
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = NULL;
-    atomic_int count = 0;
-    char servers[64];
+    struct proxy *proxy = world_proxy();
+    struct zkl_client_options options = fault_client_options(proxy_address(proxy), SESSION_MS);
+    static atomic_int count;
 
-    snprintf(servers, sizeof servers, "127.0.0.1:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
-    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
     options.follow_ensemble = 1;
     options.connect_timeout_ms = WAIT_MS;
     options.log_fn = heard_of_list;
     options.log_arg = &count;
-    check_ok(zkl_client_open(&client, &options));
+    struct zkl_client *client = world_client_with(&options);
     check_wait(count == 1, WAIT_MS);
     int64_t links = fault_links(client);
     proxy_cut(proxy);
     fault_check_reconnect(client, links);
-    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(count, ==, 1);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 static void metrics(struct zkl_client *client, struct zkl_client_metrics *of)
@@ -633,10 +596,7 @@ static void metrics(struct zkl_client *client, struct zkl_client_metrics *of)
 
 static bool follows(struct zkl_driver *d, unsigned serial)
 {
-    zkl_driver_lock(d);
-    bool same = d->current->serial == serial;
-    zkl_driver_unlock(d);
-    return same;
+    return locked(d, d->current->serial == serial);
 }
 
 /* As section "an open client takes other servers" wants it: the resolver's list is another one now. */
@@ -658,17 +618,16 @@ static void go_to(struct zkl_client *client, const char *host, int port)
  * not extend to the next one. Method: nobody listens at the first ones of them. Modes: F77. */
 RESOLVER_TEST(addresses_are_taken_when_the_link_fails)
 {
-    struct proxy *first = NULL, *second = NULL;
+    struct proxy *first = proxy_on("127.0.0.1", 0);
+    int dead, port = proxy_port(first);
+    struct proxy *second = proxy_on("127.0.0.2", port);
     struct zkl_client_metrics before, after;
-    struct told told = {0};
-    int dead;
+    static struct told told;
 
     check_ok(net_free_ports(&dead, 1));
-    int port = proxy_port_on(&first, "127.0.0.1", 0);
-    proxy_port_on(&second, "127.0.0.2", port);
     is_at(0, "s.test", "127.0.0.1");
     struct zkl_client *client = open_servers("s.test:%d", port);
-    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
     check_ok(zkl_mutex_lock(mutex));
     int64_t session = fault_session(client);
@@ -687,10 +646,6 @@ RESOLVER_TEST(addresses_are_taken_when_the_link_fails)
     check_num(fault_session(client), ==, session);
     check_num(told.lost, ==, 0);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(first);
-    proxy_stop(second);
 }
 
 /* --- addresses ---------------------------------------------------------------------------------- */
@@ -701,14 +656,14 @@ RESOLVER_TEST(addresses_need_no_resolver)
     int threads = fault_threads(), of_addresses, of_names;
 
     is_at(0, "s.test", "127.0.0.1");
-    struct zkl_client *client = open_servers("%s", zks_connect_string(server));
+    world_direct(SESSION_MS);
     of_addresses = fault_threads() - threads;
     check_num(looks, ==, 0);
-    check_ok(zkl_client_free(client));
+    world_clear();
     check_wait(fault_threads() <= threads, WAIT_MS);
-    client = open_servers("s.test:%d", zks_port(server, 0));
+    open_servers("s.test:%d", zks_port(server, 0));
     of_names = fault_threads() - threads;
-    check_ok(zkl_client_free(client));
+    world_clear();
     check_wait(fault_threads() <= threads, WAIT_MS);
     check_num(of_names, ==, of_addresses + 1);
 }
@@ -716,19 +671,17 @@ RESOLVER_TEST(addresses_need_no_resolver)
 /* An IPv6 address stands in brackets, alone and in a list, with a chroot, and as what a name leads to. */
 RESOLVER_TEST(ipv6_works)
 {
-    struct wire *wire = fault_wire();
-    struct proxy *proxy = NULL;
+    struct wire *wire = world_wire();
     int port = 0, fd;
 
     check_ok(net_free_ports(&port, 1));
     fd = net_listen_at("::1", port);
     if (fd < 0) {
-        wire_close(wire);
         print_message("skipped: this machine has no ::1\n");
         skip();
     }
     close(fd);
-    proxy_port_on(&proxy, "::1", port);
+    struct proxy *proxy = proxy_on("::1", port);
     is_at(0, "six.test", "::1");
     check_ok(wire_create(wire, "/chrooted", "", WIRE_PERSISTENT, NULL, 0));
     const char *const lists[] = {"[::1]:%d", "[0:0:0:0:0:0:0:1]:%d,127.0.0.1:1",
@@ -737,17 +690,12 @@ RESOLVER_TEST(ipv6_works)
         char servers[80];
         const char *at = strstr(lists[i], "%d");
         snprintf(servers, sizeof servers, "%.*s%d%s", (int)(at - lists[i]), lists[i], port, at + 2);
-        struct zkl_client *client = fault_open(servers, SESSION_MS);
-        struct zkl_mutex *mutex = fault_mutex(client, path);
+        struct zkl_client *client = world_open(servers, SESSION_MS);
+        struct zkl_mutex *mutex = world_mutex(client, path);
         check_ok(zkl_mutex_lock(mutex));
         check_ok(zkl_mutex_unlock(mutex));
-        check_ok(zkl_mutex_free(mutex));
-        check_ok(zkl_client_free(client));
     }
     check_num(proxy_counts(proxy, PROXY_CONNECT), >=, 5);
-    proxy_stop(proxy);
-    wire_delete_tree(wire, "/chrooted");
-    wire_close(wire);
 }
 
 /* --- handles ------------------------------------------------------------------------------------ */
@@ -771,18 +719,14 @@ int __wrap_zookeeper_close(zhandle_t *handle)
  * cancellations are in time, and holds stay proved. Modes: F78. */
 RESOLVER_TEST(a_handle_that_is_long_in_closing_delays_nobody)
 {
-    struct zkl_owner *owner = NULL;
-    struct zkl_cancel *cancel = NULL;
-
-    struct zkl_client *client = open_servers("%s", zks_connect_string(server));
-    struct zkl_client *rival = open_servers("%s", zks_connect_string(server));
-    struct zkl_mutex *mutex = fault_mutex(client, path),
-                     *other = fault_mutex(client, "/resolver/o");
-    struct zkl_mutex *theirs = fault_mutex(rival, path);
-    struct actor *a = actor_new();
+    struct zkl_owner *owner = world_owner();
+    struct zkl_cancel *cancel = world_cancel();
+    struct zkl_client *client = world_direct(SESSION_MS), *rival = world_direct(SESSION_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path),
+                     *other = world_mutex(client, "/resolver/o");
+    struct zkl_mutex *theirs = world_mutex(rival, path);
+    struct actor *a = world_actor();
     int64_t session = fault_session(client);
-    check_ok(zkl_owner_new(&owner));
-    check_ok(zkl_cancel_new(&cancel));
     check_ok(zkl_mutex_lock(theirs));
     close_takes_ms = SLOW_MS;
     fault_expire(client, 0);
@@ -802,14 +746,6 @@ RESOLVER_TEST(a_handle_that_is_long_in_closing_delays_nobody)
     check_wait(closings == 0, WAIT_MS);
     check_ok(zkl_mutex_unlock(other));
     check_ok(zkl_mutex_unlock(theirs));
-    actor_free(a);
-    check_wait(zkl_owner_free(owner) == 0, WAIT_MS);
-    zkl_cancel_free(cancel);
-    check_ok(zkl_mutex_free(theirs));
-    check_ok(zkl_mutex_free(other));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(rival));
-    check_ok(zkl_client_free(client));
 }
 
 static const char *no_reason(void)

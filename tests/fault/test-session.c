@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server makes of a session: another one than the client comes back with, while the nodes of
- * that one are still there, and a shorter one than was asked for. */
+ * that one are still there, and a shorter one than was asked for; and sessions that somebody else ends at chosen moments
+ * (fault/outstanding ends them at each request of each call, fault/flap under load). */
 #include "bench.h"
 #include "bytes.h"
 
@@ -14,14 +15,6 @@
 #define WISH_MS 30000
 
 static const char *const path = "/session/m";
-
-static int set_up(void **state)
-{
-    if (bench_set_up(state, path, SESSION_MS) != 0)
-        return -1;
-    bench_make_path(*state);
-    return 0;
-}
 
 /* --- another session than before -------------------------------------------------------------- */
 
@@ -64,18 +57,6 @@ static struct wire *keep_alive(struct bench *b, const struct former *former)
     return kept;
 }
 
-/* The one node below the path. */
-static void only_node(struct bench *b, char *node, size_t size, struct wire_stat *stat)
-{
-    struct wire_names names;
-
-    check_ok(wire_children(b->wire, path, &names));
-    check_num(names.n, ==, 1);
-    snprintf(node, size, "%s/%s", path, names.name[0]);
-    wire_names_free(&names);
-    check_ok(wire_exists(b->wire, node, stat));
-}
-
 /* The call returns with a node of the session that the client has now, which is the only one. */
 static void check_granted(struct bench *b, struct actor *a, int64_t former_id)
 {
@@ -84,7 +65,7 @@ static void check_granted(struct bench *b, struct actor *a, int64_t former_id)
     char node[700];
 
     check_ok(actor_end(a, WAIT_MS));
-    only_node(b, node, sizeof node, &stat);
+    fault_only_child(b->wire, path, node, sizeof node, &stat);
     check_num(stat.ephemeral_owner, ==, fault_session(b->client));
     check_true(fault_session(b->client) != former_id);
     actor_do(a, act_token, b->mutex, &token);
@@ -108,15 +89,15 @@ static void check_granted_after(struct bench *b, struct actor *a, struct wire *f
     check_granted(b, a, former_id);
 }
 
-#define SESSION_TEST(name) TEST_IN(name, set_up, bench_tear_down)
+#define SESSION_TEST(name)                                                                         \
+    BENCH_TEST_OF(name, bench_make_path(bench_begin(path, SESSION_MS, SESSION_MS)))
 
 /* A holder reconnects to a server that silently gives it a new session: the hold is lost, and the
  * callback reports that once. Its next lock waits for the node of the session before, though that
  * looks like its own. Modes: F5, F60. */
 SESSION_TEST(another_session_on_reconnect_ends_the_hold)
 {
-    struct bench *b = *state;
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
 
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
     for (int i = 1; i <= test_length(30, 3); i++) {
@@ -134,15 +115,14 @@ SESSION_TEST(another_session_on_reconnect_ends_the_hold)
         check_granted_after(b, a, kept);
         check_num(b->told.lost, ==, i);
     }
-    actor_free(a);
 }
 
 static void renew_client(struct bench *b)
 {
-    check_ok(zkl_mutex_free(b->mutex));
-    check_ok(zkl_client_free(b->client));
-    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
-    b->mutex = fault_mutex(b->client, path);
+    world_drop(b->mutex);
+    world_drop(b->client);
+    b->client = world_through(b->proxy, SESSION_MS);
+    b->mutex = world_mutex(b->client, path);
 }
 
 /* The server carries the create out and its answer is lost; the client reconnects, and has a new
@@ -152,8 +132,7 @@ static void renew_client(struct bench *b)
  * create2. Modes: F4, F5. */
 SESSION_TEST(a_node_of_the_session_before_is_not_granted)
 {
-    struct bench *b = *state;
-    struct actor *a = actor_new();
+    struct actor *a = world_actor();
     struct wire_stat stat;
     char node[700];
 
@@ -164,7 +143,7 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
         actor_begin(a, act_lock, b->mutex, NULL);
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        only_node(b, node, sizeof node, &stat);
+        fault_only_child(b->wire, path, node, sizeof node, &stat);
         check_ok(proxy_refuse(b->proxy, false));
         struct wire *kept = keep_alive(b, &former);
         check_num(stat.ephemeral_owner, ==, wire_session(kept));
@@ -173,7 +152,85 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
         wire_close(kept);
         renew_client(b);
     }
-    actor_free(a);
+}
+
+/* --- a session that is ended at a chosen moment -------------------------------------------------- */
+
+#define EXPIRY_MS lag_session_ms(5000)
+#define EXPIRY_TEST(name) BENCH_TEST(name, path, EXPIRY_MS, EXPIRY_MS)
+
+static bool connected_anew(struct bench *b, int64_t session)
+{
+    return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED &&
+           fault_session(b->client) != session;
+}
+
+/* The session ends just as the predecessor leaves, and of both the waiter hears only later: it must
+ * not take that for its turn, as somebody else has the lock by then. It queues again. Method: the
+ * events are held back until the window is over, before which no server ends a session by itself.
+ * Modes: F10. */
+EXPIRY_TEST(expiry_as_the_predecessor_leaves)
+{
+    struct actor *a = world_actor(), *behind = world_actor();
+
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
+    for (int i = 0; i < test_length(20, 2); i++) {
+        uint64_t theirs = 0, ours = 0;
+        check_ok(zkl_mutex_lock(b->rival));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_wait(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client)) ==
+                       2,
+                   WAIT_MS);
+        actor_begin(behind, act_lock, b->rival, NULL);
+        check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
+        check_ok(proxy_hold_reply(b->proxy, PROXY_EVENT, 1));
+        int64_t session = fault_session(b->client);
+        check_ok(zkl_mutex_unlock(b->rival));
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        fault_expire(b->client, 0);
+        check_ok(actor_end(behind, WAIT_MS));
+        check_wait(!fault_proved(b->client), WAIT_MS);
+        proxy_release(b->proxy);
+        check_wait(connected_anew(b, session), WAIT_MS);
+        check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
+        check_true(actor_busy(a));
+        actor_do(behind, act_token, b->rival, &theirs);
+        check_ok(actor_do(behind, act_unlock, b->rival, NULL));
+        check_ok(actor_end(a, WAIT_MS));
+        actor_do(a, act_token, b->mutex, &ours);
+        check_num(ours, >, theirs);
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+    check_num(b->told.lost, ==, 0);
+}
+
+static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_state state, void *arg)
+{
+    (void)client;
+    if (state == ZKL_CLIENT_EXPIRED)
+        proxy_hole(arg, PROXY_BOTH);
+}
+
+/* The loss is known as soon as the session's end is, and needs no word from the next session: that
+ * one can't begin, as its connection is cut off in the moment of the news. Modes: F7. */
+EXPIRY_TEST(loss_is_known_without_a_next_session)
+{
+    struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), EXPIRY_MS);
+    struct zkl_client *client = NULL;
+
+    options.state_fn = cut_off_when_expired;
+    options.state_arg = b->proxy;
+    client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    fault_expire(client, 0);
+    check_wait(zkl_mutex_token(mutex) == 0, WAIT_MS);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_mutex_window_ms(mutex), ==, 0);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    proxy_cut(b->proxy);
+    proxy_heal(b->proxy);
 }
 
 /* --- a link that is told late ----------------------------------------------------------------- */
@@ -195,7 +252,6 @@ static struct zkl_handle *handle_without_link(struct bench *b, const struct zkl_
  * while a link comes and goes. Modes: F61. */
 SESSION_TEST(a_first_link_told_late_was_one)
 {
-    struct bench *b = *state;
     struct zkl_driver *d = b->client->driver;
 
     zkl_driver_lock(d);
@@ -232,18 +288,16 @@ SESSION_TEST(a_first_link_told_late_was_one)
  * holder counts as unproved follow the granted timeout. Method: the test reads the window while the
  * server stands still. However busy the machine is, the end of the window can't be later than fifteen
  * sixteenths of 2 s after the server stopped. Modes: F61. */
-TEST(the_granted_timeout_counts)
+WORLD_TEST(the_granted_timeout_counts)
 {
     struct zks_options options = {.max_session_ms = GRANTED_MS};
-    struct zks *own = NULL;
-    struct told told = {0};
+    struct zks *own = world_server(&options);
+    static struct told told;
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    char err[512];
 
-    check_ok(zks_start(&own, &options, err, sizeof err));
-    struct proxy *proxy = proxy_before(own, 0);
-    struct zkl_client *client = fault_open(proxy_address(proxy), WISH_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, "/granted");
+    struct proxy *proxy = world_proxy_to(own, 0);
+    struct zkl_client *client = world_through(proxy, WISH_MS);
+    struct zkl_mutex *mutex = world_mutex(client, "/granted");
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
     check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
     check_num(grant.window_ms, >, 0);
@@ -262,8 +316,4 @@ TEST(the_granted_timeout_counts)
     check_wait(told.lost > 0 || zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
     int rc = zkl_mutex_unlock(mutex);
     check_true(rc == 0 || rc == ZKL_ELOST || is_unanswered(rc));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
-    zks_stop(own);
 }

@@ -11,7 +11,6 @@
 
 #include "leaks.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,17 +42,6 @@ const size_t acts_count = sizeof acts / sizeof acts[0];
 /* --- a process -------------------------------------------------------------------------------- */
 
 static struct player players[PLAYERS + 1]; /* the last one dispatches */
-
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;)
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
 
 static void play(struct player *p, const struct act *act, int variant)
 {
@@ -174,7 +162,7 @@ static int worker(int process, int fd)
         return 1;
     make_players(process);
     warm_up(loop);
-    int threads = fault_threads(), open = descriptors();
+    int threads = fault_threads(), open = fault_descriptors();
     called_on = true;
     for (int i = 0; i < STATIONS; i++) {
         stations[i].kind = (enum station_kind)i;
@@ -192,7 +180,7 @@ static int worker(int process, int fd)
     }
     watch_end();
     expect_no_more(loop, "threads", fault_threads, threads);
-    expect_no_more(loop, "descriptors", descriptors, open + SYMBOLIZER);
+    expect_no_more(loop, "descriptors", fault_descriptors, open + SYMBOLIZER);
     for (int i = 0; i < CALLED_COUNT; i++)
         world->called[i] += called_times[i];
     for (int i = 0; i <= PLAYERS; i++)

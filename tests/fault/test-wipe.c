@@ -2,33 +2,13 @@
 /* The only server restarts, stands still, is away for long, or loses all it knew. */
 #include "fault.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define SESSION_MS 2000
 #define LONG_MS 10000 /* where it must live: a busy machine's server may take seconds to start */
 
 static const char *const path = "/wipe/m";
-
-/* Sockets of this process: other descriptors may come and go with a sanitizer. */
-static int sockets(void)
-{
-    char at[300], target[16];
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    if (dir == NULL)
-        return -1;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        snprintf(at, sizeof at, "/proc/self/fd/%s", entry->d_name);
-        ssize_t length = readlink(at, target, sizeof target);
-        n += length > 7 && strncmp(target, "socket:", 7) == 0;
-    }
-    closedir(dir);
-    return n;
-}
 
 /* A holder and a waiter on two clients. */
 struct bench {
@@ -38,20 +18,19 @@ struct bench {
     struct told told;
     uint64_t token;
     int64_t session;
-    int threads, sockets;
+    int threads, sockets; /* other descriptors may come and go with a sanitizer */
 };
 
-static int set_up_for(void **state, int session_ms)
+static struct bench *begin(int session_ms)
 {
-    struct bench *b = calloc(1, sizeof *b);
+    struct bench *b = world_alloc(sizeof *b);
 
-    check_true(b != NULL);
-    b->client = fault_open(zks_connect_string(server), session_ms);
-    b->other = fault_open(zks_connect_string(server), session_ms);
-    b->mutex = fault_mutex(b->client, path);
-    b->wanted = fault_mutex(b->other, path);
+    b->client = world_direct(session_ms);
+    b->other = world_direct(session_ms);
+    b->mutex = world_mutex(b->client, path);
+    b->wanted = world_mutex(b->other, path);
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    b->waiter = actor_new();
+    b->waiter = world_actor();
     check_ok(zkl_mutex_lock(b->mutex));
     b->token = zkl_mutex_token(b->mutex);
     actor_begin(b->waiter, act_lock, b->wanted, NULL);
@@ -60,38 +39,8 @@ static int set_up_for(void **state, int session_ms)
     wire_close(w);
     b->session = fault_session(b->client);
     b->threads = fault_threads();
-    b->sockets = sockets();
-    *state = b;
-    return 0;
-}
-
-static int set_up(void **state)
-{
-    return set_up_for(state, SESSION_MS);
-}
-
-/* Two timeouts of outage must pass, and still the server be up in time. */
-static int set_up_middle(void **state)
-{
-    return set_up_for(state, LONG_MS / 2);
-}
-
-static int set_up_long(void **state)
-{
-    return set_up_for(state, LONG_MS);
-}
-
-static int tear_down(void **state)
-{
-    struct bench *b = *state;
-
-    check_ok(zkl_mutex_free(b->mutex));
-    check_ok(zkl_mutex_free(b->wanted));
-    zkl_client_free(b->client);
-    zkl_client_free(b->other);
-    actor_free(b->waiter);
-    free(b);
-    return 0;
+    b->sockets = fault_sockets();
+    return b;
 }
 
 static void stop_server(void)
@@ -111,7 +60,7 @@ static void check_settled(struct bench *b)
     check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_wait(zkl_client_get_state(b->other) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_wait(fault_threads() == b->threads, WAIT_MS);
-    check_wait(sockets() == b->sockets, WAIT_MS);
+    check_wait(fault_sockets() == b->sockets, WAIT_MS);
 }
 
 /* The waiter acquires it, releases it, and nothing is left. */
@@ -154,13 +103,11 @@ static void check_lost(struct bench *b)
     check_settled(b);
 }
 
-#define LONG_WIPE_TEST(name) TEST_IN(name, set_up_long, tear_down)
-
 /* Goal: a restart with all data changes nothing but that the holder is suspect for a while.
  * Method: stop and start, by request and by force. */
-LONG_WIPE_TEST(restart_keeps_hold_and_place)
+WORLD_TEST(restart_keeps_hold_and_place)
 {
-    struct bench *b = *state;
+    struct bench *b = begin(LONG_MS);
 
     check_ok(zks_restart_node(server, 0));
     check_settled(b);
@@ -171,14 +118,12 @@ LONG_WIPE_TEST(restart_keeps_hold_and_place)
     check_kept(b);
 }
 
-#define MIDDLE_WIPE_TEST(name) TEST_IN(name, set_up_middle, tear_down)
-
 /* Goal: after an outage of more than two timeouts, for which second handles were opened, the
  * session lives if its data does: the first handle is preferred. Method: wait for the second
  * handle's threads before the server comes back. */
-MIDDLE_WIPE_TEST(long_outage_keeps_the_session)
+WORLD_TEST(long_outage_keeps_the_session)
 {
-    struct bench *b = *state;
+    struct bench *b = begin(LONG_MS / 2);
 
     stop_server();
     check_wait(zkl_mutex_window_ms(b->mutex) == 0, WAIT_MS);
@@ -189,9 +134,9 @@ MIDDLE_WIPE_TEST(long_outage_keeps_the_session)
 }
 
 /* Goal: a server that stands still for less than the session changes nothing. */
-LONG_WIPE_TEST(short_stop_keeps_hold_and_place)
+WORLD_TEST(short_stop_keeps_hold_and_place)
 {
-    struct bench *b = *state;
+    struct bench *b = begin(LONG_MS);
 
     for (int i = 1; i <= test_length(30, 3); i++) {
         check_ok(zks_pause_node(server, 0));
@@ -202,14 +147,12 @@ LONG_WIPE_TEST(short_stop_keeps_hold_and_place)
     check_kept(b);
 }
 
-#define WIPE_TEST(name) TEST_IN(name, set_up, tear_down)
-
 /* Goal: a server that stands still for longer than the session leaves the holder unproved before
  * another client can have the lock. Afterwards the hold goes on, or is lost and the callback
  * reports that once, and nothing hangs. Modes: F8. */
-WIPE_TEST(long_stop_ends_in_a_known_state)
+WORLD_TEST(long_stop_ends_in_a_known_state)
 {
-    struct bench *b = *state;
+    struct bench *b = begin(SESSION_MS);
 
     check_ok(zks_pause_node(server, 0));
     int64_t start_ms = net_now_ms();
@@ -230,9 +173,9 @@ WIPE_TEST(long_stop_ends_in_a_known_state)
  * grace. The waiter queues again and is granted, and the client closes the old handle with its
  * threads and sockets.
  * Method: delete the data, start anew; measure from the loss of the link. */
-WIPE_TEST(wiped_server_ends_the_session)
+WORLD_TEST(wiped_server_ends_the_session)
 {
-    struct bench *b = *state;
+    struct bench *b = begin(SESSION_MS);
 
     int64_t start_ms = net_now_ms();
     stop_server();
