@@ -5,11 +5,9 @@
 
 #include "cluster.h"
 
-#define CREDENTIAL "alice:secret"
-
 /* Connected, with this credential and ZKL_ACL_CREATOR. */
 struct zkl_client *creator_client(const char *credential);
-/* The node at path, which the raw connection must be allowed to read, is for CREDENTIAL alone. */
+/* The node at path, which the raw connection must be allowed to read, is alice's alone. */
 void check_creators(const char *path);
 /* False: there is no such node. */
 bool check_creators_if_there(const char *path);

@@ -2,6 +2,7 @@
 /* The credential from a file and from the environment: it opens what belongs to it, whatever is wrong
  * with its source is said by the source's name, and its text is nowhere. */
 #include "cluster.h"
+#include "creator.h"
 #include "nodes.h"
 #include "check_error.h"
 
@@ -18,8 +19,6 @@
 #define WORD "sesame"
 #define VARIABLE "ZKL_TEST_CREDENTIAL"
 #define MOST 4096
-/* As the server writes it: the base64 of the SHA-1 of the credential, which it makes itself. */
-#define CREATOR_ACL_START "31:digest:alice:"
 
 enum { READ = 1, CREATE = 4 };
 
@@ -80,15 +79,6 @@ static void check_silent(const char *text)
 
 /* --- what belongs to it ----------------------------------------------------------------------- */
 
-static void check_creator_acl(const char *path)
-{
-    char acl[256];
-
-    check_ok(wire_get_acl(raw, cluster_at(path), acl, sizeof acl));
-    if (strncmp(acl, CREATOR_ACL_START, strlen(CREATOR_ACL_START)) != 0 || strchr(acl, ','))
-        fail_msg("%s has the ACL %s", path, acl);
-}
-
 /* Lock and unlock what is alice's. */
 static void check_is_alice(struct zkl_client *client, const char *path)
 {
@@ -97,8 +87,8 @@ static void check_is_alice(struct zkl_client *client, const char *path)
 
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_creator_acl(node);
-    check_creator_acl(path);
+    check_creators(cluster_at(node));
+    check_creators(cluster_at(path));
     check_ok(zkl_mutex_unlock(mutex));
 }
 
@@ -206,8 +196,8 @@ WORLD_TEST(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own)
     struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_creator_acl(path);
-    check_creator_acl(node);
+    check_creators(cluster_at(path));
+    check_creators(cluster_at(node));
     check_ok(wire_get_acl(raw, cluster_at(parent), text, sizeof text));
     check_text(text, "5:ip:127.0.0.1");
     check_ok(zkl_mutex_unlock(mutex));
