@@ -73,9 +73,9 @@ sweep()
 # More of them at once: they wait most of the time.
 waiting() # tests ...
 {
-    at_once=$((at_once * 3 / 2))
+    at_once=$((at_once * 2))
     "$@"
-    at_once=$((at_once * 2 / 3))
+    at_once=$((at_once / 2))
 }
 
 # What mostly waits, for servers and timeouts: in one go no long test keeps the processors idle at each suite's end.
