@@ -213,7 +213,6 @@ WORLD_TEST(semaphores_are_members)
     struct zkl_client *client = world_client(), *other = world_client();
     struct zkl_mutex *plain = world_mutex(client, member_path(base, 2));
     struct zkl_permit *permits[2];
-    struct zkl_multi *multi;
     struct zkl_grant grants[3];
     int codes[3];
 
@@ -223,8 +222,7 @@ WORLD_TEST(semaphores_are_members)
     struct zkl_mutex *loose = world_semaphore_mutex(client, member_path(base, 0));
     const struct zkl_member members[3] = {
         zkl_member_mutex(plain), zkl_member_semaphore(semaphore, 2), zkl_member_mutex(loose)};
-    if (zkl_multi_new(&multi, client, members, 3) != 0)
-        fail_msg("%s", zkl_error_detail());
+    struct zkl_multi *multi = world_multi(client, members, 3);
     for (int i = 0; i < 3; i++)
         grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
     check_ok(zkl_multi_acquire(multi, NULL, grants));
