@@ -309,6 +309,7 @@ static void a_reentry_counts_up_and_down(struct scene *s)
     if (!s->kind->of_handle && !s->kind->is_shared) {
         check_ended(&s->mate, take_try(&s->mate), ZKL_EBUSY);
         check_true(sent(s) == before || !s->kind->takes_turns);
+        check_queue(s, 1); /* what it had queued by then is gone */
         before = sent(s);
     }
     for (int left = s->kind->of_handle ? 1 : 6; left > 0; left--) {
