@@ -223,7 +223,7 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 /* With the mutex: end its link, after which libzookeeper tries the next server. */
 void zkl_handle_leave(const struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
-/* Does a request wait for its answer, or are there answers that will come at all? */
+/* Does a caller wait for an answer? May any answer still come? */
 bool zkl_handle_is_awaited(const struct zkl_handle *h);
 bool zkl_handle_is_owed(const struct zkl_handle *h);
 /* With the mutex: if the client is to follow them, ask the servers for their list. */

@@ -35,7 +35,7 @@ bool zkl_handle_is_awaited(const struct zkl_handle *h)
 /* Keepalives, too, which nobody awaits: they come over a link. */
 bool zkl_handle_is_owed(const struct zkl_handle *h)
 {
-    return h->awaited > 0 || (h->linked && h->calls);
+    return zkl_handle_is_awaited(h) || (h->linked && h->calls);
 }
 
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)
