@@ -74,9 +74,8 @@ static bool reaches(size_t from, size_t to, int ms)
     return status == 0;
 }
 
-static void a_cut_is_between_two(void **state)
+TEST(a_cut_is_between_two)
 {
-    (void)state;
     for (size_t i = 0; i < NODES; i++) {
         check_true(reaches(i, (i + 1) % NODES, WAIT_MS));
         check_true(connects(i, WAIT_MS));
@@ -92,9 +91,8 @@ static void a_cut_is_between_two(void **state)
     check_true(reaches(1, 0, WAIT_MS));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_cut_is_between_two)};
     char err[200];
 
     if (nets_start(&nets, NODES, err, sizeof err) != 0) {
@@ -106,7 +104,7 @@ int main(void)
         if (listeners[i] == 0)
             listen_for_ever(i);
     }
-    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    int rc = tests_main(argc, argv, NULL, NULL);
     for (size_t i = 0; i < NODES; i++) {
         kill(listeners[i], SIGKILL);
         waitpid(listeners[i], NULL, 0);

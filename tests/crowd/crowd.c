@@ -74,13 +74,9 @@ static int stop_server(void **state)
     return 0;
 }
 
-int crowd_main(int argc, char **argv, __attribute__((unused)) const char *name,
-               const struct CMUnitTest *tests, size_t n, const struct zks_options *options)
+int crowd_main(int argc, char **argv, const struct zks_options *options)
 {
     server_options = options;
-    for (size_t i = 0; i < n; i++)
-        tests_add(tests[i].name, tests[i].test_func, tests[i].setup_func, tests[i].teardown_func,
-                  tests[i].initial_state);
     return run_on_servers(argc, argv, start_server, stop_server);
 }
 

@@ -18,8 +18,7 @@ extern struct journal journal;
 #define CREDENTIAL "crowd:secret"
 
 /* For main: start the server, run the tests (those that a wildcard in argv[1] names), and stop everything. */
-int crowd_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n,
-               const struct zks_options *options);
+int crowd_main(int argc, char **argv, const struct zks_options *options);
 /* Nothing keeps the session of raw alive in the background, and a server that stands still for long breaks it: it lives
  * after this. */
 void crowd_keep_raw(void);

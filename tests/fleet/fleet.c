@@ -126,7 +126,7 @@ void fleet_check(const struct fleet *f)
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-int fleet_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
+int main(int argc, char **argv)
 {
     static const struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS,
                                                .max_session_ms = WIRE_LASTING_MS,
@@ -138,5 +138,5 @@ int fleet_main(int argc, char **argv, const char *name, const struct CMUnitTest 
                 "skipped: the library of the old commit is not built: sh tests/run.sh fleet\n");
         return 77;
     }
-    return crowd_main(argc, argv, name, tests, n, &options);
+    return crowd_main(argc, argv, &options);
 }

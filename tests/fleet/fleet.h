@@ -30,6 +30,4 @@ const char *fleet_run(const struct fleet *fleet);
 /* The same, with all that has to be true at the end; prints the figures. */
 void fleet_check(const struct fleet *fleet);
 
-int fleet_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
-
 #endif

@@ -34,7 +34,7 @@ int interop_teardown(void **state)
     return 0;
 }
 
-int interop_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
+int main(int argc, char **argv)
 {
     static const struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS,
                                                .max_session_ms = WIRE_LASTING_MS};
@@ -44,14 +44,14 @@ int interop_main(int argc, char **argv, const char *name, const struct CMUnitTes
         fprintf(stderr, "skipped: %s\n", why);
         return 77;
     }
-    return crowd_main(argc, argv, name, tests, n, &options);
+    return crowd_main(argc, argv, &options);
 }
 
 /* --- a race ----------------------------------------------------------------------------------- */
 
 static long rounds_of(const struct race *r)
 {
-    return r->rounds > 0 ? r->rounds : RACE_ROUNDS;
+    return RACE_ROUNDS / (1 + r->is_short);
 }
 
 #define each_side(r, side)                                                                         \

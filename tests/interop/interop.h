@@ -5,12 +5,8 @@
 
 #include "crowd.h"
 
-/* For main: skip when anything is missing, else as crowd_main. */
-int interop_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
-#define INTEROP_MAIN(argc, argv, name, tests)                                                      \
-    interop_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
-/* A test that finds all peers idle. */
-#define interop_test(f) cmocka_unit_test_setup_teardown(f, interop_setup, interop_teardown)
+/* A test that finds all peers idle. All are skipped when anything is missing. */
+#define INTEROP_TEST(name) TEST_IN(name, interop_setup, interop_teardown)
 int interop_setup(void **state);
 int interop_teardown(void **state);
 
@@ -26,7 +22,7 @@ struct race {
     const char *title;
     const char *sides[RACE_SIDES_MAX]; /* "c mutex /path names=kazoo": language, and a row */
     int together;                      /* how many must have been seen inside at a time; 0: one */
-    long rounds;                       /* 0: RACE_ROUNDS */
+    bool is_short;                     /* half of RACE_ROUNDS */
     double share_min;                  /* 0: RACE_SHARE_MIN */
     bool is_lost;                      /* somebody must be seen beside another one */
 };

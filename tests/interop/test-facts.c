@@ -109,12 +109,11 @@ static void drop_contenders(void)
     }
 }
 
-static void test_who_excludes_whom(void **state)
+INTEROP_TEST(test_who_excludes_whom)
 {
     char seen[CONTENDERS][CONTENDERS + 1];
     int wrong = 0;
 
-    (void)state;
     make_contenders("/facts");
     for (size_t row = 0; row < CONTENDERS; row++) {
         for (size_t column = 0; column < CONTENDERS; column++)
@@ -133,9 +132,8 @@ static void test_who_excludes_whom(void **state)
 /* --- Curator ---------------------------------------------------------------------------------- */
 
 /* A child that is no contender, but sorts before the contenders' numbers, keeps everybody out. */
-static void test_curator_counts_strangers(void **state)
+INTEROP_TEST(test_curator_counts_strangers)
 {
-    (void)state;
     play("k1 new L mutex /stranger names=curator; j1 new L mutex /stranger; "
          "c1 new L mutex /stranger");
     check_ok(wire_create(raw, "/stranger/0", "", WIRE_PERSISTENT, NULL, 0));
@@ -147,11 +145,10 @@ static void test_curator_counts_strangers(void **state)
 
 /* Up to Curator 5.4 the reader that its writer becomes has a number of its own, behind the writers that
  * wait already, and one of them is let in beside it. From 5.5 on it has its writer's place. */
-static void test_curators_place_in_a_downgrade(void **state)
+INTEROP_TEST(test_curators_place_in_a_downgrade)
 {
     const bool keeps_it = release_of("j1") >= 505;
 
-    (void)state;
     play("j1 new L rwlock /downgrade-j; c1 new L rwlock /downgrade-j; j1 lock L.write 0");
     say("c1 lock L.write 20000");
     check_wait(children("/downgrade-j") == 2, ANSWER_MS);
@@ -167,11 +164,10 @@ static void test_curators_place_in_a_downgrade(void **state)
 }
 
 /* Ours keeps its place, in Curator's eyes and Kazoo's too. Modes: F36. */
-static void test_our_downgrade_keeps_its_place(void **state)
+INTEROP_TEST(test_our_downgrade_keeps_its_place)
 {
     static const char *const waiters[] = {"j1", "k1"};
 
-    (void)state;
     play("k1 new L rwlock /downgrade-c names=curator; j1 new L rwlock /downgrade-c; "
          "c1 new L rwlock /downgrade-c");
     for (size_t i = 0; i < 2; i++) {
@@ -189,9 +185,8 @@ static void test_our_downgrade_keeps_its_place(void **state)
 
 /* Curator's semaphore knows only the number that each client was given. Ours have the number
  * that stands at the path. */
-static void test_curator_semaphores_disagree(void **state)
+INTEROP_TEST(test_curator_semaphores_disagree)
 {
-    (void)state;
     play("j1 new L semaphore /permits permits=3; c1 new L semaphore /permits permits=2; "
          "c1 lock L 0; c2 lock L 0; c3 lock L 0 -> no");
     check_says("ok", "j1 lock L 0"); /* a third one */
@@ -202,13 +197,12 @@ static void test_curator_semaphores_disagree(void **state)
 
 /* A holder of Curator's or Kazoo's does not hear that its node was deleted: it goes on, and gives back
  * what it has not any more, beside ours. */
-static void test_peers_miss_a_deleted_node(void **state)
+INTEROP_TEST(test_peers_miss_a_deleted_node)
 {
     static const char *const holders[] = {"j1", "k1"};
     struct wire_names names;
     char node[200];
 
-    (void)state;
     play("k1 new L mutex /deleted names=curator; j1 new L mutex /deleted; c1 new L mutex /deleted");
     for (size_t i = 0; i < 2; i++) {
         check_says("ok", "%s lock L 0", holders[i]);
@@ -228,11 +222,10 @@ static void test_peers_miss_a_deleted_node(void **state)
 
 /* Up to Kazoo 2.8 a ReadLock waits for the last writer in the list, though that one came after it and
  * waits for it: neither ever gets in. From 2.9 on it does, as ours in its place. Modes: F35. */
-static void test_kazoo_reader_before_later_writers(void **state)
+INTEROP_TEST(test_kazoo_reader_before_later_writers)
 {
     const bool gets_in = release_of("k1") >= 209;
 
-    (void)state;
     play("k1 new L rwlock /reader-k; c1 new L rwlock /reader-k names=kazoo; k1 lock L.write 0");
     say("k2 lock L.read %d", gets_in ? 20000 : 3000);
     check_wait(children("/reader-k") == 2, ANSWER_MS);
@@ -261,11 +254,10 @@ static void test_kazoo_reader_before_later_writers(void **state)
 /* Kazoo makes the path once for each Lock object. If the path was a container, as ours and
  * Curator's are, and the server removed it while nobody was there, the object can't be used any
  * more. */
-static void test_kazoo_misses_a_container(void **state)
+INTEROP_TEST(test_kazoo_misses_a_container)
 {
     struct wire_stat stat;
 
-    (void)state;
     play("k1 new L mutex /container bare=1 pattern=-lock-; c1 new L mutex /container");
     check_says("ok", "c1 lock L 0"); /* the path is a container now */
     check_ok(wire_create(raw, "/container/0", "", WIRE_PERSISTENT, NULL, 0)); /* and stays */
@@ -314,9 +306,8 @@ static void check_go_waits(const char *path, const char *release)
     play("g1 unlock L; g1 drop L");
 }
 
-static void test_go_trips_over_strangers(void **state)
+INTEROP_TEST(test_go_trips_over_strangers)
 {
-    (void)state;
     skip_without_go();
     play("c1 new L rwlock /trips-rw; c1 lock L.read 0");
     if (release_of("g1") < 100) {
@@ -335,9 +326,8 @@ static void test_go_trips_over_strangers(void **state)
     play("c1 unlock L; c1 drop L");
 }
 
-static void test_go_and_kazoos_names(void **state)
+INTEROP_TEST(test_go_and_kazoos_names)
 {
-    (void)state;
     skip_without_go();
     play("c1 new L mutex /names-g names=kazoo; c1 lock L 0");
     if (release_of("g1") < 100) {
@@ -347,22 +337,4 @@ static void test_go_and_kazoos_names(void **state)
         check_go_waits("/names-g", "L");
     }
     check_says("ok", "c1 drop L");
-}
-
-int main(int argc, char **argv)
-{
-    static const struct CMUnitTest tests[] = {
-        interop_test(test_who_excludes_whom),
-        interop_test(test_curator_counts_strangers),
-        interop_test(test_curators_place_in_a_downgrade),
-        interop_test(test_our_downgrade_keeps_its_place),
-        interop_test(test_curator_semaphores_disagree),
-        interop_test(test_peers_miss_a_deleted_node),
-        interop_test(test_kazoo_reader_before_later_writers),
-        interop_test(test_kazoo_misses_a_container),
-        interop_test(test_go_trips_over_strangers),
-        interop_test(test_go_and_kazoos_names),
-    };
-
-    return INTEROP_MAIN(argc, argv, "facts", tests);
 }

@@ -46,9 +46,8 @@ static void check_revoked_by_curator(const char *path, const char *how, const ch
     check_no_contender(path);
 }
 
-static void test_curator_asks_ours(void **state)
+INTEROP_TEST(test_curator_asks_ours)
 {
-    (void)state;
     check_revoked_by_curator("/revoke-callback", "callback", "mutex", "");
     check_revoked_by_curator("/revoke-poll", "poll", "mutex", "");
     check_revoked_by_curator("/revoke-read", "callback", "rwlock", ".read");
@@ -77,9 +76,8 @@ static void check_revoked_by_ours(const char *path, const char *kind, const char
     check_no_contender(path);
 }
 
-static void test_ours_asks_curator(void **state)
+INTEROP_TEST(test_ours_asks_curator)
 {
-    (void)state;
     check_revoked_by_ours("/revoke-j", "mutex", "");
     check_revoked_by_ours("/revoke-j-read", "rwlock", ".read");
     check_revoked_by_ours("/revoke-j-write", "rwlock", ".write");
@@ -89,9 +87,8 @@ static void test_ours_asks_curator(void **state)
 
 /* A holder of ours and a waiter of Kazoo's, as Curator's getParticipantNodes and Kazoo's contenders
  * show them. */
-static void test_peers_list_ours(void **state)
+INTEROP_TEST(test_peers_list_ours)
 {
-    (void)state;
     play("k1 new L mutex /list names=curator owner=kiosk; j1 new L mutex /list; "
          "c1 new L mutex /list owner=gantry; c1 lock L 0");
     say("k1 lock L 20000");
@@ -106,11 +103,10 @@ static void test_peers_list_ours(void **state)
 
 /* Without an owner text there are the host, the process and the thread. Each half of Curator's lock
  * lists its own kind. */
-static void test_peers_list_readers_of_ours(void **state)
+INTEROP_TEST(test_peers_list_readers_of_ours)
 {
     char host[65], expected[100];
 
-    (void)state;
     play("j1 new L rwlock /list-readers; c1 new L rwlock /list-readers; c1 lock L.read 0");
     check_ok(gethostname(host, sizeof host));
     snprintf(expected, sizeof expected, "ok %s %d ", host, peer_pid("c"));
@@ -120,9 +116,8 @@ static void test_peers_list_readers_of_ours(void **state)
 }
 
 /* zkl_inspect of a queue in which all three stand. Curator's default data is its address. */
-static void test_ours_lists_the_peers(void **state)
+INTEROP_TEST(test_ours_lists_the_peers)
 {
-    (void)state;
     play("k1 new L mutex /inspect pattern=-lock- owner=kiosk; j1 new L mutex /inspect; "
          "c1 new L mutex /inspect owner=gantry; j1 lock L 0");
     say("c1 lock L 20000");
@@ -140,9 +135,8 @@ static void test_ours_lists_the_peers(void **state)
     play("k1 unlock L; c1 drop L");
 }
 
-static void test_ours_lists_readers_of_the_peers(void **state)
+INTEROP_TEST(test_ours_lists_readers_of_the_peers)
 {
-    (void)state;
     play("k1 new L rwlock /inspect-rw names=curator owner=kiosk; "
          "j1 new L rwlock /inspect-rw revocable=1; c1 new L rwlock /inspect-rw owner=gantry; "
          "j1 lock L.read 0; k1 lock L.read 0");
@@ -162,9 +156,8 @@ static void test_ours_lists_readers_of_the_peers(void **state)
 
 /* Leases of both, a lease that waits, and its owner's place in the queue for it: getParticipantNodes
  * and zkl_inspect. */
-static void test_semaphores_are_listed(void **state)
+INTEROP_TEST(test_semaphores_are_listed)
 {
-    (void)state;
     play("j1 new L semaphore /inspect-s permits=2; "
          "c1 new L semaphore /inspect-s permits=2 owner=gantry; c1 lock L 0");
     check_says("ok",
@@ -180,19 +173,4 @@ static void test_semaphores_are_listed(void **state)
     check_says("ok", "c1 unlock L");
     check_answers("ok", "j2");
     play("j2 unlock L; j1 unlock L; c1 drop L");
-}
-
-int main(int argc, char **argv)
-{
-    static const struct CMUnitTest tests[] = {
-        interop_test(test_curator_asks_ours),
-        interop_test(test_ours_asks_curator),
-        interop_test(test_peers_list_ours),
-        interop_test(test_peers_list_readers_of_ours),
-        interop_test(test_ours_lists_the_peers),
-        interop_test(test_ours_lists_readers_of_the_peers),
-        interop_test(test_semaphores_are_listed),
-    };
-
-    return INTEROP_MAIN(argc, argv, "manners", tests);
 }

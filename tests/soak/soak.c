@@ -376,9 +376,8 @@ static void report_failure(void)
     wire_print_tree(raw, "/soak");
 }
 
-static void run(void **state)
+TEST(run)
 {
-    (void)state;
     make_semaphore();
     gauge_begin(ROAM_PATHS);
     start_all();
@@ -410,11 +409,10 @@ int main(int argc, char **argv)
         .container_check_ms = 300,
         .max_session_ms = WIRE_LASTING_MS,
         .cfg_extra = "autopurge.purgeInterval=1\nautopurge.snapRetainCount=3"};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(run)};
 
     parse(argc, argv);
     /* The peers run without what glibc's malloc keeps for each thread, which counts as in use: without it a heap at
      * rest is the same to a few KB. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 0);
-    return crowd_main(1, argv, "soak", tests, 1, &options);
+    return crowd_main(1, argv, &options);
 }
