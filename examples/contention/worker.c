@@ -329,9 +329,15 @@ int main(int argc, char **argv)
         return 2;
     }
     parse(argv);
+    if (lseek(options.board, 0, SEEK_END) != (off_t)sizeof *board) {
+        failed("shared memory", "contention.py and this program are not of one version");
+        return 1;
+    }
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, options.board, 0);
-    if (board == MAP_FAILED)
-        return failed("shared memory", strerror(errno)) ? 1 : 0;
+    if (board == MAP_FAILED) {
+        failed("shared memory", strerror(errno));
+        return 1;
+    }
     int rc = *options.servers ? open_client() : 0;
     if (rc == 0)
         rc = run_threads();
