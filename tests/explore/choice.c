@@ -23,6 +23,18 @@ struct list {
     size_t count;
 };
 
+/* What the lists say of each. */
+#define MAY(name, of, words, may, does)                                                            \
+    case name:                                                                                     \
+        return may;
+#define DO(name, of, words, may, does)                                                             \
+    case name:                                                                                     \
+        does;                                                                                      \
+        break;
+#define WORDS(name, of, words, ...) [name] = words,
+#define SUBJECT(name, of, ...) [name] = of,
+static const enum whom { CLIENT, WORLD, OWNER, NODE, ROOT } subjects[] = {FAULT_LIST(SUBJECT)};
+
 static void add(struct list *l, enum act act, int client, int what)
 {
     must(l->count < CHOICES);
@@ -35,37 +47,7 @@ static void add(struct list *l, enum act act, int client, int what)
                                           .delay = (unsigned char)delay};
 }
 
-static int owner_number(const struct owner *o)
-{
-    return (int)(o - o->client->world->owners);
-}
-
 /* --- the schedule --------------------------------------------------------- */
-
-static void add_owners(struct list *l, struct client *c)
-{
-    struct world *w = l->w;
-    each_owner(w, o) {
-        if (o->client != c)
-            continue;
-        if (owner_may_start(o))
-            add(l, ACT_START, name_of(c), owner_number(o));
-    }
-}
-
-/* These choices come behind all others, so that somebody waits even if few steps are put off. */
-static void add_ends(struct list *l)
-{
-    struct world *w = l->w;
-    for (int i = 0; i < w->owner_count; i++) {
-        if (owner_may_unlock(&w->owners[i]))
-            add(l, ACT_UNLOCK, name_of(w->owners[i].client), i);
-    }
-    for (int i = 0; i < w->client_count; i++) {
-        if (client_may_be_freed(&w->clients[i]))
-            add(l, ACT_FREE, i, 0);
-    }
-}
 
 /* A server that lags makes a difference only if it lacks a change that this client has not seen
  * yet. */
@@ -74,7 +56,7 @@ static bool is_worth_lagging(const struct client *c)
     const struct fake *fake = &c->world->fake;
     for (size_t i = 0; i < fake->node_count; i++) {
         if (fake->nodes[i].czxid > c->current->seen || fake->nodes[i].dzxid > c->current->seen)
-            return c->current->session != 0;
+            return c->current->session != 0 && fake_alive(fake, c->current->session);
     }
     return false;
 }
@@ -84,27 +66,37 @@ static bool may_connect(const struct fake_handle *h)
     return h && !h->linked && !h->expired;
 }
 
-static void add_link(struct list *l, struct client *c)
+/* Linked, and answered by a server that belongs to the others. */
+static bool is_well(const struct client *c)
 {
-    int i = name_of(c);
-    struct fake_handle *h = c->current;
-    if (client_is_served(c))
-        add(l, ACT_SERVE, i, 0);
-    if (c->deaf && client_may_hear(c))
-        add(l, ACT_HEAR, i, 0);
-    if ((c->deaf || c->starved) && client_timer_is_due(c))
-        add(l, ACT_TIMER, i, 0);
-    if (may_connect(h)) {
-        add(l, ACT_CONNECT, i, 0);
-        if (is_worth_lagging(c) && fake_alive(&l->w->fake, h->session))
-            add(l, ACT_CONNECT, i, 1);
+    return client_is_linked(c) && !c->muted && !c->current->isolated;
+}
+
+static bool may_come(enum act act, const struct client *c, const struct owner *o)
+{
+    switch (act) {
+        ACT_LIST(MAY)
+    case ACTS:
+        break;
     }
-    if (may_connect(c->probe))
-        add(l, ACT_PROBE, i, 0);
-    if (client_is_linked(c) && (c->muted || h->isolated))
-        add(l, ACT_BREAK, i, 0);
-    if (c->behind)
-        add(l, ACT_CATCH_UP, i, 0);
+    return false;
+}
+
+static void add_owners(struct list *l, enum act act, const struct client *of)
+{
+    struct world *w = l->w;
+    each_owner(w, o) {
+        if ((!of || o->client == of) && may_come(act, o->client, o))
+            add(l, act, name_of(o->client), (int)(o - w->owners));
+    }
+}
+
+static void add_link(struct list *l, const struct client *c)
+{
+    for (int act = ACT_SERVE; act <= ACT_CATCH_UP; act++) {
+        if (may_come((enum act)act, c, NULL))
+            add(l, (enum act)act, name_of(c), 0);
+    }
 }
 
 bool world_is_quiet(const struct world *w)
@@ -153,56 +145,52 @@ static void add_time(struct list *l)
 
 /* --- faults --------------------------------------------------------------- */
 
-static void add_fault(struct list *l, enum fault fault, int whom)
+static bool may_exit(const struct owner *o)
 {
-    if (l->w->bounds->scenario->faults & BIT(fault))
-        add(l, ACT_FAULT, whom, (int)fault);
+    return owner_may_unlock(o) &&
+           (o->kind == PART_LOCK || o->kind == PART_TURN || o->kind == PART_READER);
+}
+
+static bool may_fail_so(const struct world *w, enum fault fault, const struct client *c,
+                        const struct owner *o, const struct fake_node *node)
+{
+    switch (fault) {
+        FAULT_LIST(MAY)
+    case FAULTS:
+        break;
+    }
+    return false;
+}
+
+static void add_faults_of(struct list *l, enum whom whom, size_t i)
+{
+    struct world *w = l->w;
+    const struct client *c = &w->clients[whom == CLIENT ? i : 0];
+    const struct owner *o = &w->owners[whom == OWNER ? i : 0];
+    const struct fake_node *node =
+        whom == ROOT ? fake_find(&w->fake, root_paths[0]) : &w->fake.nodes[whom == NODE ? i : 0];
+    for (int fault = 0; fault < FAULTS; fault++) {
+        if (subjects[fault] == whom && w->bounds->scenario->faults & BIT(fault) &&
+            may_fail_so(w, (enum fault)fault, c, o, node))
+            add(l, ACT_FAULT, (int)i, fault);
+    }
 }
 
 static void add_faults(struct list *l)
 {
     struct world *w = l->w;
     for (int i = 0; i < w->client_count; i++) {
-        struct client *c = &w->clients[i];
-        if (c->dead)
-            continue;
-        if (client_is_linked(c) && !c->muted && !c->current->isolated) {
-            add_fault(l, FAULT_MUTE, i);
-            add_fault(l, FAULT_ALONE, i);
-            add_fault(l, FAULT_DEPOSED, i);
-        }
-        if (!c->deaf)
-            add_fault(l, FAULT_DEAF, i);
-        if (!c->starved)
-            add_fault(l, FAULT_STARVE, i);
-        if (client_is_served(c) && !c->muted && !c->current->isolated)
-            add_fault(l, FAULT_REFUSE, i);
-        add_fault(l, FAULT_KILL, i);
+        if (!w->clients[i].dead)
+            add_faults_of(l, CLIENT, (size_t)i);
     }
-    if (!w->raised)
-        add_fault(l, FAULT_RAISE, 0);
-    for (int i = 0; i < w->owner_count; i++) {
-        struct owner *o = &w->owners[i];
-        if (owner_may_stop(o))
-            add_fault(l, FAULT_CANCEL, i);
-        if (owner_may_unlock(o) &&
-            (o->kind == PART_LOCK || o->kind == PART_TURN || o->kind == PART_READER))
-            add_fault(l, FAULT_EXIT, i);
-        if (owner_may_unlock(o) && o->part->leases)
-            add_fault(l, FAULT_RENEW, i);
-    }
+    add_faults_of(l, WORLD, 0);
+    for (int i = 0; i < w->owner_count; i++)
+        add_faults_of(l, OWNER, (size_t)i);
     for (size_t i = 0; i < w->fake.node_count && i < 256; i++) {
-        const struct fake_node *node = &w->fake.nodes[i];
-        if (node->dzxid != 0 || node->owner == 0)
-            continue;
-        add_fault(l, FAULT_DELETE, (int)i);
-        add_fault(l, FAULT_WRITE, (int)i);
-        if (!node->denied)
-            add_fault(l, FAULT_DENY, (int)i);
+        if (w->fake.nodes[i].dzxid == 0 && w->fake.nodes[i].owner != 0)
+            add_faults_of(l, NODE, i);
     }
-    const struct fake_node *root = fake_find(&w->fake, root_paths[0]);
-    if (root && root->counter > 0)
-        add_fault(l, FAULT_ANEW, 0);
+    add_faults_of(l, ROOT, 0);
 }
 
 size_t choices_of(struct world *w, struct choice *list)
@@ -214,10 +202,15 @@ size_t choices_of(struct world *w, struct choice *list)
         struct client *c = &w->clients[(w->last + i) % w->client_count];
         if (c->dead)
             continue;
-        add_owners(&l, c);
+        add_owners(&l, ACT_START, c);
         add_link(&l, c);
     }
-    add_ends(&l);
+    /* These come behind all others, so that somebody waits even if few steps are put off. */
+    add_owners(&l, ACT_UNLOCK, NULL);
+    each_client(w, c) {
+        if (may_come(ACT_FREE, c, NULL))
+            add(&l, ACT_FREE, name_of(c), 0);
+    }
     add_time(&l);
     if (w->faults > 0)
         add_faults(&l);
@@ -272,6 +265,12 @@ static void wait_until(struct world *w, struct client *c, enum until until)
     }
 }
 
+static void delete_node(struct world *w, struct fake_node *node)
+{
+    owners_note_deletion(w, node->path);
+    fake_delete(&w->fake, node);
+}
+
 /* Somebody deletes the path and makes it anew. Children that were made there meanwhile bring the
  * newest number again. */
 static void make_anew(struct world *w)
@@ -280,11 +279,29 @@ static void make_anew(struct world *w)
     each_node(&w->fake, node) {
         if (node->dzxid != 0 || !fake_child_of(node, root_paths[0]))
             continue;
-        owners_note_deletion(w, node->path);
-        fake_delete(&w->fake, node);
+        delete_node(w, node);
     }
     fake_delete(&w->fake, fake_find(&w->fake, root_paths[0]));
     fake_create(&w->fake, root_paths[0], 0, counter);
+}
+
+static void mute(struct client *c)
+{
+    c->muted = true;
+    c->muted_ms = c->world->fake.now_ms;
+}
+
+static void isolate(struct client *c, bool deposed)
+{
+    fake_isolate(c->current, deposed);
+    c->alone_ms = c->world->fake.now_ms;
+    touches_of(c->world, c->current->session)->held = 0;
+}
+
+static void refuse(struct client *c)
+{
+    c->current->too_busy = true;
+    client_serve(c);
 }
 
 static void take_fault(struct world *w, enum fault fault, int whom)
@@ -293,104 +310,26 @@ static void take_fault(struct world *w, enum fault fault, int whom)
     struct owner *o = &w->owners[whom < OWNERS ? whom : 0];
     struct fake_node *node = &w->fake.nodes[(size_t)whom < w->fake.node_count ? whom : 0];
     switch (fault) {
-    case FAULT_MUTE:
-        c->muted = true;
-        c->muted_ms = w->fake.now_ms;
-        break;
-    case FAULT_DEAF:
-        c->deaf = true;
-        break;
-    case FAULT_CANCEL:
-        owner_is_stopped(o);
-        break;
-    case FAULT_KILL:
-        client_kill(c);
-        break;
-    case FAULT_DELETE:
-        owners_note_deletion(w, node->path);
-        fake_delete(&w->fake, node);
-        break;
-    case FAULT_WRITE:
-        fake_write(&w->fake, node, "note");
-        break;
-    case FAULT_ALONE:
-    case FAULT_DEPOSED:
-        fake_isolate(c->current, fault == FAULT_DEPOSED);
-        c->alone_ms = w->fake.now_ms;
-        touches_of(w, c->current->session)->held = 0;
-        break;
-    case FAULT_EXIT:
-        owner_exit(o);
-        break;
-    case FAULT_DENY:
-        w->denied = node->denied = true;
-        break;
-    case FAULT_RENEW:
-        owner_renews(o);
-        break;
-    case FAULT_RAISE:
-        w->raised = true;
-        break;
-    case FAULT_STARVE:
-        c->starved = true;
-        break;
-    case FAULT_ANEW:
-        make_anew(w);
-        break;
-    case FAULT_REFUSE:
-        c->current->too_busy = true;
-        client_serve(c);
-        break;
+        FAULT_LIST(DO)
     case FAULTS:
         break;
     }
     w->faults--;
 }
 
+/* what: 1 and 3 with an expiry that is late, 2 and 3 of those that are counted. */
+static void go_on(struct world *w, int what)
+{
+    w->waits -= what >= 2;
+    time_pass(w, time_next_ms(w), what % 2 == 1);
+}
+
 static void take(struct world *w, struct choice choice)
 {
     struct client *c = &w->clients[choice.client < w->client_count ? choice.client : 0];
+    struct owner *o = &w->owners[choice.what < OWNERS ? choice.what : 0];
     switch ((enum act)choice.act) {
-    case ACT_START:
-        owner_starts(&w->owners[choice.what]);
-        break;
-    case ACT_UNLOCK:
-        owner_unlock(&w->owners[choice.what]);
-        break;
-    case ACT_FREE:
-        client_free(c);
-        break;
-    case ACT_SERVE:
-        client_serve(c);
-        break;
-    case ACT_BREAK:
-        client_break(c);
-        break;
-    case ACT_CONNECT:
-        client_connect(c, c->current, choice.what == 1);
-        break;
-    case ACT_PROBE:
-        client_connect(c, c->probe, false);
-        break;
-    case ACT_CATCH_UP:
-        c->behind = false;
-        break;
-    case ACT_HEAR:
-        c->deaf = false;
-        break;
-    case ACT_TIMER:
-        client_timer(c);
-        break;
-    case ACT_TIME:
-        w->waits -= choice.what >= 2;
-        time_pass(w, time_next_ms(w), choice.what % 2 == 1);
-        break;
-    case ACT_UNTIL:
-        wait_until(w, c, (enum until)choice.what);
-        break;
-    case ACT_FAULT:
-        take_fault(w, (enum fault)choice.what, choice.client);
-        break;
+        ACT_LIST(DO)
     case ACTS:
         break;
     }
@@ -409,14 +348,12 @@ void choice_take(struct world *w, struct choice choice)
 
 void choice_tell(const struct world *w, struct choice choice, char *text, size_t size)
 {
-    static const char *const acts[] = {ACT_LIST(FAKE_NAME)};
+    static const char *const acts[] = {ACT_LIST(WORDS)};
     static const char *const untils[] = {UNTIL_LIST(FAKE_NAME)};
-    static const char *const faults[] = {FAULT_LIST(FAKE_NAME)};
+    static const char *const faults[] = {FAULT_LIST(WORDS)};
     int i = choice.client;
     const struct fake_handle *h = w->clients[i < w->client_count ? i : 0].current;
-    bool node =
-        choice.what == FAULT_DELETE || choice.what == FAULT_WRITE || choice.what == FAULT_DENY;
-    if (choice.act == ACT_FAULT && node)
+    if (choice.act == ACT_FAULT && subjects[choice.what] == NODE)
         snprintf(text, size, "FAULT, %s %s", faults[choice.what], w->fake.nodes[i].path);
     else if (choice.act == ACT_FAULT)
         snprintf(text, size, "FAULT, %s %d", faults[choice.what], i);
@@ -428,8 +365,7 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
     else if (choice.act == ACT_START || choice.act == ACT_UNLOCK)
         snprintf(text, size, "%d: owner %d %s", i, choice.what, acts[choice.act]);
     else
-        snprintf(text, size, "%d %s%s%s", i, acts[choice.act],
-                 choice.act == ACT_CONNECT && choice.what == 1 ? " to a server that is behind" : "",
+        snprintf(text, size, "%d %s%s", i, acts[choice.act],
                  choice.act == ACT_SERVE && w->clients[i].muted ? " (muted)"
                  : h && h->isolated                             ? " (alone)"
                                                                 : "");
@@ -437,43 +373,31 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
 
 /* --- without faults ------------------------------------------------------- */
 
-static bool calm_owner(struct owner *o)
+static bool calm_take(struct world *w, enum act act, const struct client *c, const struct owner *o)
 {
-    bool starts = owner_may_start(o), unlocks = !starts && owner_may_unlock(o);
-    if (starts)
-        owner_starts(o);
-    if (unlocks)
-        owner_unlock(o);
-    return starts || unlocks;
+    bool comes = may_come(act, c, o);
+    struct choice choice = {.act = (unsigned char)act, .client = (unsigned char)name_of(c)};
+    choice.what = o ? (unsigned char)(o - w->owners) : 0;
+    if (comes)
+        take(w, choice);
+    return comes;
 }
 
 static bool calm_client(struct world *w, struct client *c)
 {
-    struct fake_handle *h = c->current;
+    static const enum act acts[] = {ACT_BREAK,    ACT_CONNECT, ACT_PROBE,
+                                    ACT_CATCH_UP, ACT_SERVE,   ACT_FREE};
+    bool done = c->deaf || c->starved;
     if (c->deaf)
         c->deaf = false;
     else if (c->starved)
         client_timer(c);
-    else if (client_is_linked(c) && (c->muted || h->isolated))
-        client_break(c);
-    else if (may_connect(h))
-        client_connect(c, h, false);
-    else if (may_connect(c->probe))
-        client_connect(c, c->probe, false);
-    else if (c->behind)
-        c->behind = false;
-    else if (client_is_served(c))
-        client_serve(c);
-    else if (client_may_be_freed(c))
-        client_free(c);
-    else {
-        for (int i = 0; i < w->owner_count; i++) {
-            if (w->owners[i].client == c && calm_owner(&w->owners[i]))
-                return true;
-        }
-        return false;
-    }
-    return true;
+    for (size_t i = 0; !done && i < sizeof acts / sizeof *acts; i++)
+        done = calm_take(w, acts[i], c, NULL);
+    for (int i = 0; !done && i < w->owner_count; i++)
+        done = w->owners[i].client == c && (calm_take(w, ACT_START, c, &w->owners[i]) ||
+                                            calm_take(w, ACT_UNLOCK, c, &w->owners[i]));
+    return done;
 }
 
 bool calm_step(struct world *w)

@@ -42,24 +42,28 @@ struct part {
     enum zkl_request_kind query;
 };
 
-/* What may go wrong. */
+/* What may go wrong, in the order in which it is tried (meson.build says more of each): X(name, of what, in words, whether
+ * it may come, what it does), of a client c, an owner o, a node, or the world w. */
 #define FAULT_LIST(X)                                                                              \
-    X(FAULT_MUTE, "answers are lost to client") /* requests may come through until the end */      \
-    X(FAULT_DEAF, "deaf: client") /* its completion thread, or all of it, stands still */          \
-    X(FAULT_CANCEL, "a lock request ends: owner") /* by a deadline, or a cancel object */          \
-    X(FAULT_KILL, "killed: client")               /* its session stays until it expires */         \
-    X(FAULT_DELETE, "deleted by hand:")                                                            \
-    X(FAULT_WRITE, "written to:")                                                                  \
-    X(FAULT_ALONE, "alone: the server of client")      /* it answers reads */                      \
-    X(FAULT_DEPOSED, "deposed: the server of client")  /* it answers sync, too */                  \
-    X(FAULT_EXIT, "exits: owner")                      /* while it holds */                        \
-    X(FAULT_DENY, "denied to its owner:")              /* who may not check it any more */         \
-    X(FAULT_RENEW, "renews: owner")                    /* its lease */                             \
-    X(FAULT_RAISE, "timeouts are raised from now on:") /* and the leader counts the stored one */  \
-    X(FAULT_REFUSE, "too busy for a request: the server of client")                                \
-    X(FAULT_STARVE, "its timers stand still: client") /* its service thread does */                \
-    X(FAULT_ANEW, "made anew: the path") /* the first, deleted with all in it; at its old count */
-enum fault { FAULT_LIST(FAKE_ENUM) FAULTS };
+    X(FAULT_MUTE, CLIENT, "answers are lost to client", is_well(c), mute(c))                       \
+    X(FAULT_ALONE, CLIENT, "alone: the server of client", is_well(c), isolate(c, false))           \
+    X(FAULT_DEPOSED, CLIENT, "deposed: the server of client", is_well(c), isolate(c, true))        \
+    X(FAULT_DEAF, CLIENT, "deaf: client", !c->deaf, c->deaf = true)                                \
+    X(FAULT_STARVE, CLIENT, "its timers stand still: client", !c->starved, c->starved = true)      \
+    X(FAULT_REFUSE, CLIENT, "too busy for a request: the server of client",                        \
+      client_is_served(c) && is_well(c), refuse(c))                                                \
+    X(FAULT_KILL, CLIENT, "killed: client", true, client_kill(c))                                  \
+    X(FAULT_RAISE, WORLD, "timeouts are raised from now on:", !w->raised, w->raised = true)        \
+    X(FAULT_CANCEL, OWNER, "a lock request ends: owner", owner_may_stop(o), owner_is_stopped(o))   \
+    X(FAULT_EXIT, OWNER, "exits: owner", may_exit(o), owner_exit(o))                               \
+    X(FAULT_RENEW, OWNER, "renews: owner", owner_may_unlock(o) && o->part->leases,                 \
+      owner_renews(o))                                                                             \
+    X(FAULT_DELETE, NODE, "deleted by hand:", true, delete_node(w, node))                          \
+    X(FAULT_WRITE, NODE, "written to:", true, fake_write(&w->fake, node, "note"))                  \
+    X(FAULT_DENY, NODE, "denied to its owner:", !node->denied, w->denied = node->denied = true)    \
+    X(FAULT_ANEW, ROOT, "made anew: the path", node && node->counter > 0, make_anew(w))
+#define FIRST_OF(name, ...) name,
+enum fault { FAULT_LIST(FIRST_OF) FAULTS };
 #define BIT(fault) (1u << (fault))
 #define USUAL                                                                                      \
     (BIT(FAULT_MUTE) | BIT(FAULT_DEAF) | BIT(FAULT_CANCEL) | BIT(FAULT_KILL) | BIT(FAULT_DELETE))
@@ -198,21 +202,28 @@ bool check_done(const struct world *w);
 
 /* --- choice.c ----------------------------------------------------------- */
 
+/* Likewise, of a client c or its owner o. */
 #define ACT_LIST(X)                                                                                \
-    X(ACT_START, "begins")                                                                         \
-    X(ACT_UNLOCK, "unlocks")                                                                       \
-    X(ACT_FREE, "frees its handles")                                                               \
-    X(ACT_SERVE, "its server takes the next request")                                              \
-    X(ACT_BREAK, "its link breaks")                                                                \
-    X(ACT_CONNECT, "connects")                                                                     \
-    X(ACT_PROBE, "its second handle connects")                                                     \
-    X(ACT_CATCH_UP, "its server catches up")                                                       \
-    X(ACT_HEAR, "hears")                                                                           \
-    X(ACT_TIMER, "runs its timer")                                                                 \
-    X(ACT_TIME, "time passes")                                                                     \
-    X(ACT_UNTIL, "is away until") /* more time passes: see enum until */                           \
-    X(ACT_FAULT, "FAULT")
-enum act { ACT_LIST(FAKE_ENUM) ACTS };
+    X(ACT_START, OWNER, "begins", owner_may_start(o), owner_starts(o))                             \
+    X(ACT_UNLOCK, OWNER, "unlocks", owner_may_unlock(o), owner_unlock(o))                          \
+    X(ACT_FREE, CLIENT, "frees its handles", client_may_be_freed(c), client_free(c))               \
+    X(ACT_SERVE, CLIENT, "its server takes the next request", client_is_served(c),                 \
+      client_serve(c))                                                                             \
+    X(ACT_HEAR, CLIENT, "hears", c->deaf &&client_may_hear(c), c->deaf = false)                    \
+    X(ACT_TIMER, CLIENT, "runs its timer", (c->deaf || c->starved) && client_timer_is_due(c),      \
+      client_timer(c))                                                                             \
+    X(ACT_CONNECT, CLIENT, "connects", may_connect(c->current),                                    \
+      client_connect(c, c->current, false))                                                        \
+    X(ACT_LAG, CLIENT, "connects to a server that is behind",                                      \
+      may_connect(c->current) && is_worth_lagging(c), client_connect(c, c->current, true))         \
+    X(ACT_PROBE, CLIENT, "its second handle connects", may_connect(c->probe),                      \
+      client_connect(c, c->probe, false))                                                          \
+    X(ACT_BREAK, CLIENT, "its link breaks", client_is_linked(c) && !is_well(c), client_break(c))   \
+    X(ACT_CATCH_UP, CLIENT, "its server catches up", c->behind, c->behind = false)                 \
+    X(ACT_TIME, WORLD, "time passes", false, go_on(w, choice.what))                                \
+    X(ACT_UNTIL, CLIENT, "is away until", false, wait_until(w, c, (enum until)choice.what))        \
+    X(ACT_FAULT, WORLD, "FAULT", false, take_fault(w, (enum fault)choice.what, choice.client))
+enum act { ACT_LIST(FIRST_OF) ACTS };
 
 struct choice {
     unsigned char act, client, what, delay;
