@@ -138,44 +138,37 @@ static void deafen(struct client *p)
         (long long)p->deaf_until_ms);
 }
 
-static void disturb(struct client *p)
+static void lose_unnoticed(struct client *p)
+{
+    if (p->current && p->current->linked)
+        happened(p->world, SIM_HOLE);
+    hole(p->current);
+}
+
+static void halt_for_a_while(struct client *p)
 {
     struct world *w = p->world;
-    w->fault_seen = true;
-    switch (rnd(w, 9)) {
-    case 8:
-        deafen(p);
-        break;
-    case 0:
-    case 1:
-        cut(p);
-        break;
-    case 2:
-        if (p->current && p->current->linked)
-            happened(w, SIM_HOLE);
-        hole(p->current);
-        break;
-    case 3:
-        halt(p, chance(w, 2) ? rnd(w, 300) : rnd(w, 3 * FAKE_TIMEOUT_MS));
-        break;
-    case 4:
-        cut_probe(p);
-        break;
-    case 5:
-        isolate(p);
-        break;
-    case 6:
-        if (chance(w, 4))
-            kill_some(p);
-        else if (chance(w, 4))
-            begin_outage(w);
-        else
-            elect(w);
-        break;
-    default:
-        stall(p);
-        break;
-    }
+    halt(p, chance(w, 2) ? rnd(w, 300) : rnd(w, 3 * FAKE_TIMEOUT_MS));
+}
+
+static void kill_or_elect(struct client *p)
+{
+    struct world *w = p->world;
+    if (chance(w, 4))
+        kill_some(p);
+    else if (chance(w, 4))
+        begin_outage(w);
+    else
+        elect(w);
+}
+
+static void disturb(struct client *p)
+{
+    static void (*const ways[])(struct client *) = {
+        cut,           cut,   lose_unnoticed, halt_for_a_while, cut_probe, isolate,
+        kill_or_elect, stall, deafen};
+    p->world->fault_seen = true;
+    ways[rnd(p->world, sizeof ways / sizeof *ways)](p);
 }
 
 /* --- where it is rare ----------------------------------------------------- */
@@ -392,11 +385,11 @@ static void make_anew(struct world *w)
     fake_create(&w->fake, path, 0, counter);
 }
 
-static void add_stranger(struct world *w, const struct fake_node *root)
+static void add_stranger(struct world *w, struct fake_node *root)
 {
     char path[64];
     snprintf(path, sizeof path, "%s/note", root->path);
-    if (fake_find(&w->fake, path))
+    if (!chance(w, 4) || fake_find(&w->fake, path))
         return;
     happened(w, SIM_STRANGER);
     w->foreign_seen = true;
@@ -405,6 +398,8 @@ static void add_stranger(struct world *w, const struct fake_node *root)
 
 static void use_up_counter(struct world *w, struct fake_node *root)
 {
+    if (!chance(w, 3))
+        return;
     bool end = chance(w, 2);
     if (root->counter >= ZKL_SEQUENCE_HARD - 16)
         return;
@@ -415,36 +410,15 @@ static void use_up_counter(struct world *w, struct fake_node *root)
 
 static void interfere(struct world *w)
 {
+    static void (*const ways[])(struct world * w, struct fake_node * node) = {
+        delete_node, write_node, write_node, collect, add_stranger, use_up_counter, deny_node};
     struct fake_node *node = some_node(w);
     struct fake_node *root = fake_find(&w->fake, root_paths[rnd(w, ROOTS)]);
     w->fault_seen = true;
-    switch (rnd(w, 7)) {
-    case 0:
-        if (node)
-            delete_node(w, node);
-        break;
-    case 6:
-        if (node)
-            deny_node(w, node);
-        break;
-    case 1:
-    case 2:
-        if (node)
-            write_node(w, node);
-        break;
-    case 3:
-        if (root)
-            collect(w, root);
-        break;
-    case 4:
-        if (root && chance(w, 4))
-            add_stranger(w, root);
-        break;
-    default:
-        if (root && chance(w, 3))
-            use_up_counter(w, root);
-        break;
-    }
+    unsigned way = rnd(w, sizeof ways / sizeof *ways);
+    bool of_root = way >= 3 && way <= 5;
+    if (of_root ? root : node)
+        ways[way](w, of_root ? root : node);
 }
 
 /* --- a group commit -------------------------------------------------------- */
