@@ -19,56 +19,21 @@ struct machine {
     bool drawn[STATES_MAX][STATES_MAX];
 };
 
-static const char *contender_name(int state)
-{
-    return zkl_contender_state_name((enum zkl_contender_state)state);
-}
-
-static bool contender_may_move(int from, int to)
-{
-    return zkl_contender_may_move((enum zkl_contender_state)from, (enum zkl_contender_state)to);
-}
-
-static const char *session_name(int state)
-{
-    return zkl_session_state_name((enum zkl_session_state)state);
-}
-
-static bool session_may_move(int from, int to)
-{
-    return zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
-}
-
-static const char *permits_name(int state)
-{
-    return zkl_bundle_state_name((enum zkl_bundle_state)state);
-}
-
-static bool permits_may_move(int from, int to)
-{
-    return zkl_bundle_may_move((enum zkl_bundle_state)from, (enum zkl_bundle_state)to);
-}
-
-static const char *local_queue_name(int state)
-{
-    return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
-}
-
-static bool local_queue_may_move(int from, int to)
-{
-    return zkl_local_queue_may_move((enum zkl_local_queue_state)from,
-                                    (enum zkl_local_queue_state)to);
-}
-
-static const char *cache_name(int state)
-{
-    return zkl_read_cache_state_name((enum zkl_read_cache_state)state);
-}
-
-static bool cache_may_move(int from, int to)
-{
-    return zkl_read_cache_may_move((enum zkl_read_cache_state)from, (enum zkl_read_cache_state)to);
-}
+/* What a machine calls its states, and which may follow which. */
+#define MACHINE(kind)                                                                              \
+    static const char *kind##_name(int state)                                                      \
+    {                                                                                              \
+        return zkl_##kind##_state_name((enum zkl_##kind##_state)state);                            \
+    }                                                                                              \
+    static bool kind##_may_move(int from, int to)                                                  \
+    {                                                                                              \
+        return zkl_##kind##_may_move((enum zkl_##kind##_state)from, (enum zkl_##kind##_state)to);  \
+    }
+MACHINE(contender)
+MACHINE(session)
+MACHINE(bundle)
+MACHINE(local_queue)
+MACHINE(read_cache)
 
 static int find(const struct machine *m, const char *name)
 {
@@ -126,9 +91,13 @@ int main(int argc, char **argv)
     static struct machine machines[] = {
         {"contender", ZKL_CONTENDER_STATES, contender_name, contender_may_move, {{false}}},
         {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
-        {"request for permits", ZKL_BUNDLE_STATES, permits_name, permits_may_move, {{false}}},
+        {"request for permits", ZKL_BUNDLE_STATES, bundle_name, bundle_may_move, {{false}}},
         {"local queue", ZKL_LOCAL_QUEUE_STATES, local_queue_name, local_queue_may_move, {{false}}},
-        {"readers in one node", ZKL_READ_CACHE_STATES, cache_name, cache_may_move, {{false}}},
+        {"readers in one node",
+         ZKL_READ_CACHE_STATES,
+         read_cache_name,
+         read_cache_may_move,
+         {{false}}},
     };
     const size_t count = sizeof machines / sizeof *machines;
     FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;

@@ -10,17 +10,16 @@ import pathlib
 import re
 import sys
 
+import rules
+
 LINES_MAX = 60
 FOLDERS = ['src/api', 'src/core', 'src/dev', 'src/driver', 'src/make', 'src/secret', 'src/tool']
-
-# What is left, to be split.
-KNOWN = set()
 
 
 def functions(path):
     """(name, lines) of each function of the file."""
     head, begin = [], 0
-    for number, line in enumerate(path.read_text(encoding='utf-8').splitlines(), 1):
+    for number, line in enumerate(rules.text(path).splitlines(), 1):
         if line == '{':
             yield re.findall(r'(\w+)\s*\(', ' '.join(head))[0], begin, number
         elif line == '}' or line.startswith(('};', '#', '/*', ' *')) or not line.strip() or line.endswith((';', '*/')):
@@ -33,7 +32,7 @@ def functions(path):
 
 def lengths(path):
     """(lines, name): from the first line of its head to the closing brace."""
-    text = path.read_text(encoding='utf-8').splitlines()
+    text = rules.text(path).splitlines()
     for name, begin, brace in functions(path):
         yield text.index('}', brace) + 2 - begin, name
 
@@ -43,18 +42,9 @@ def main(root, *options):
     found = sorted(((lines, f'{path.relative_to(root)} {name}') for folder in FOLDERS
                     for path in (root / folder).glob('*.[ch]') for lines, name in lengths(path)), reverse=True)
     if options:
-        print('\n'.join(f'{lines:4} {name}' for lines, name in found[:int(options[1])]))
-        return 0
-    long = {name: lines for lines, name in found if lines > LINES_MAX}
-    known = {name for name in long if name.split()[1] in KNOWN}
-    problems = [f'{name}: {lines} lines, of {LINES_MAX} at most' for name, lines in long.items() if name not in known]
-    problems += [f'{name} is not too long any more: take it out of KNOWN'
-                 for name in sorted(KNOWN - {name.split()[1] for name in known})]
-    if len(found) < 1000:
-        problems.append(f'only {len(found)} functions were found: this test looks at the wrong lines')
-    print('\n'.join(problems)
-          or f'{len(found)} functions, the longest of {found[0][0]} lines, {len(long)} known to be too long')
-    return 1 if problems else 0
+        return [], '\n'.join(f'{lines:4} {name}' for lines, name in found[:int(options[1])]), True
+    return ([f'{name}: {lines} lines, of {LINES_MAX} at most' for lines, name in found if lines > LINES_MAX],
+            f'{len(found)} functions, the longest of {found[0][0]} lines', len(found) >= 1000)
 
 
-sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

@@ -10,7 +10,7 @@
  *     has > list /r                     this line is there; it stays recorded
  *     lacks #1 failed ...               no line begins so, or has it inside
  *     parse lock-7 -> lock 7            what the command finds; * is anything
- *     steps NAME $a                     what several tests say: "NAME 7"
+ *     steps NAME $a                     what several tests say: "NAME 7"; common.steps has those of several files
  *     for $i in 1..3: lock /r           or several lines, up to "end"; for $path $number in /a 1 | /b 2
  */
 #include <fnmatch.h>
@@ -20,8 +20,11 @@
 #define LINES_MAX 2000
 #define FILE_SIZE 65536
 #define VARIABLES_MAX 6
+#define COMMON "common.steps"
+#define DEPTH_MAX 8
 
 struct line {
+    const char *file;
     int number;
     bool deeper;
     const char *text;
@@ -39,14 +42,24 @@ struct variables {
     char names[VARIABLES_MAX][20], values[VARIABLES_MAX][LINE_SIZE];
 };
 
-static const char *file;
+static const char *file; /* that is read */
 static struct line lines[LINES_MAX];
 static size_t line_count;
 static struct part parts[200];
 static size_t part_count;
-static const struct line *at; /* what is being carried out */
-static size_t words_read;     /* of the command */
-static bool is_said;          /* what it expects was compared */
+static const struct line *at;                 /* what is being carried out */
+static const struct line *callers[DEPTH_MAX]; /* whose steps that is one of */
+static size_t called;
+static size_t words_read; /* of the command */
+static bool is_said;      /* what it expects was compared */
+
+static void say_callers(void)
+{
+    while (called > 0) {
+        const struct line *caller = callers[--called];
+        print_error("%s:%d: in \"%s\"\n", caller->file, caller->number, caller->text);
+    }
+}
 
 void fail_here(const char *format, ...)
 {
@@ -55,8 +68,9 @@ void fail_here(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    print_error("%s:%d: %s\n", file, at->number, text);
-    _fail(file, at->number);
+    print_error("%s:%d: %s\n", at->file, at->number, text);
+    say_callers();
+    _fail(at->file, at->number);
     abort();
 }
 
@@ -205,12 +219,13 @@ static void carry_out(char *text)
         struct variables v = {0};
         if (!parts[i].variables || strcmp(parts[i].name, c.words[0]) != 0)
             continue;
-        const struct line *caller = at;
         if (arrow)
             *arrow = ' ';
         bind(&v, parts[i].variables, rest(&c, 1));
+        assert_true(called < DEPTH_MAX);
+        callers[called++] = at;
         run(parts[i].from, parts[i].to, &v);
-        at = caller;
+        at = callers[--called];
         return;
     }
     fail_here("what is \"%s\"?", text);
@@ -317,7 +332,8 @@ static int say_where(void **state)
 {
     (void)state;
     if (at)
-        print_error("%s:%d: in \"%s\"\n", file, at->number, at->text);
+        print_error("%s:%d: in \"%s\"\n", at->file, at->number, at->text);
+    say_callers();
     at = NULL;
     return 0;
 }
@@ -347,7 +363,7 @@ static void add_line(int number, bool deeper, const char *text)
 {
     if (line_count == LINES_MAX)
         give_up("it is too long");
-    lines[line_count++] = (struct line){number, deeper, text};
+    lines[line_count++] = (struct line){file, number, deeper, text};
 }
 
 static void read_line(int number, char *text)
@@ -370,13 +386,13 @@ static void read_line(int number, char *text)
     }
 }
 
-static void read_file(void)
+static void read_file(const char *name)
 {
-    static char content[FILE_SIZE];
-    FILE *in = fopen(file, "r");
-    if (!in)
+    char *content = calloc(1, FILE_SIZE);
+    FILE *in = fopen(file = name, "r");
+    if (!in || !content)
         give_up("it can't be read");
-    if (fread(content, 1, sizeof content, in) == sizeof content)
+    if (fread(content, 1, FILE_SIZE, in) == FILE_SIZE)
         give_up("it is too long");
     fclose(in);
     char *rest = content;
@@ -396,13 +412,16 @@ static void read_file(void)
 int main(int argc, char **argv)
 {
     static struct CMUnitTest tests[sizeof parts / sizeof *parts];
+    static char common[ZKL_PATH_MAX];
     size_t count = 0;
     if (argc < 2 || argc > 3) {
         fprintf(stderr, "transcript FILE [NAME]\n");
         return 2;
     }
-    file = argv[1];
-    read_file();
+    const char *slash = strrchr(argv[1], '/');
+    snprintf(common, sizeof common, "%.*s" COMMON, slash ? (int)(slash + 1 - argv[1]) : 0, argv[1]);
+    read_file(common);
+    read_file(argv[1]);
     for (size_t i = 0; i < part_count; i++) {
         if (!parts[i].variables && (argc == 2 || fnmatch(argv[2], parts[i].name, 0) == 0))
             tests[count++] = (struct CMUnitTest){.name = parts[i].name,
