@@ -715,6 +715,7 @@ static bool give_up_at(struct hall *h, const struct kind *kind, int n)
     enter(h, false);
     if (code == ZKL_ETIMEDOUT)
         h->wait.deadline_ns = zkl_now_ns() + PATIENCE_MS * INT64_C(1000000);
+    check_ok(proxy_refuse(h->proxy, !is_silent(h->trial)));
     bool lost = begin_and_lose(h, kind, n);
     if (code == ZKL_ECANCELED && lost)
         zkl_cancel_set(h->wait.cancel);
@@ -723,6 +724,7 @@ static bool give_up_at(struct hall *h, const struct kind *kind, int n)
     bool gave_up = rc == code;
     check_true(lag_end_ms() < REST_MS || !gave_up);
     check_true(gave_up || h->ours.granted);
+    check_ok(proxy_refuse(h->proxy, false));
     proxy_cut(h->proxy); /* else the client waits for the silence to last */
     check_after_loss(h, kind, gave_up ? 0 : rc);
     h->wait = (struct zkl_wait)ZKL_WAIT_INIT;
@@ -743,6 +745,12 @@ WORLD_TEST(a_cancel_without_each_answer)
 WORLD_TEST(a_deadline_without_each_answer)
 {
     play(&(struct trial){give_up_at, SILENCES, .locks = true, .step = 6, .code = ZKL_ETIMEDOUT});
+}
+
+/* The answer is lost with the link, and none comes to recover by until then. */
+WORLD_TEST(a_deadline_without_a_link_at_each_answer)
+{
+    play(&(struct trial){give_up_at, CUTS, .locks = true, .step = 6, .code = ZKL_ETIMEDOUT});
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
