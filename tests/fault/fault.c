@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <zklock/metrics.h>
-
 #include "api/client.h"
 #include "core/watch.h"
 #include "driver/handle.h"
@@ -129,6 +127,18 @@ void fault_alone_from(struct zkl_client *client, unsigned row)
     zkl_driver_unlock(client->driver);
 }
 
+bool fault_connected(struct zkl_client *client)
+{
+    return zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED;
+}
+
+bool fault_is_at(struct zkl_client *client, const char *address)
+{
+    char at[100];
+
+    return zkl_client_server(client, at, sizeof at) > 0 && strcmp(at, address) == 0;
+}
+
 bool fault_proved(struct zkl_client *client)
 {
     return locked(client->driver,
@@ -156,12 +166,17 @@ void fault_expire(struct zkl_client *client, size_t node)
         wire_expire_session(zks_host(), zks_port(server, node), id.client_id, id.passwd, WAIT_MS));
 }
 
-int64_t fault_links(struct zkl_client *client)
+struct zkl_client_metrics fault_metrics(struct zkl_client *client)
 {
     struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
 
     check_ok(zkl_client_get_metrics(client, &metrics));
-    return (int64_t)metrics.connections;
+    return metrics;
+}
+
+int64_t fault_links(struct zkl_client *client)
+{
+    return (int64_t)fault_metrics(client).connections;
 }
 
 void fault_check_reconnect(struct zkl_client *client, int64_t links)
@@ -200,6 +215,11 @@ size_t fault_watches(struct zkl_client *client)
         n++;
     zkl_driver_unlock(client->driver);
     return n;
+}
+
+int fault_server_watches(struct zkl_client *client)
+{
+    return flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client));
 }
 
 struct wire *fault_wire(void)
@@ -435,6 +455,27 @@ void told_fn(const struct zkl_hold_event *event, void *arg)
         told->reason = (int)event->reason;
         told->lost++;
     }
+}
+
+struct holder *world_holder(struct zkl_client *client, const char *path)
+{
+    struct holder *h = world_alloc(sizeof *h);
+
+    h->client = client;
+    h->mutex = world_mutex(client, path);
+    check_ok(zkl_mutex_set_callback(h->mutex, told_fn, &h->told));
+    check_ok(zkl_mutex_lock_for(h->mutex, WAIT_MS));
+    h->session = fault_session(client);
+    h->token = zkl_mutex_token(h->mutex);
+    return h;
+}
+
+void fault_check_held(struct holder *h)
+{
+    check_wait(zkl_mutex_window_ms(h->mutex) > 0, WAIT_MS);
+    check_num(zkl_mutex_token(h->mutex), ==, h->token);
+    check_num(fault_session(h->client), ==, h->session);
+    check_num(h->told.lost, ==, 0);
 }
 
 /* Whose link begins with that. */

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <zklock/metrics.h>
 #include <zklock/zklock.h>
 
 #define WAIT_MS 60000 /* for what must come; a busy machine under a sanitizer takes its time */
@@ -33,6 +34,14 @@
  * the tests. 77 without java. argv[1]: only the tests of that name, with wildcards. */
 int fault_main(int argc, char **argv, const struct zks_options *options);
 struct zks_options fault_options(void);
+/* The main of a program whose server has other options: FAULT_MAIN(options.nodes = 3) */
+#define FAULT_MAIN(...)                                                                            \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        struct zks_options options = fault_options();                                              \
+        __VA_ARGS__;                                                                               \
+        return fault_main(argc, argv, &options);                                                   \
+    }
 #define WORLD_TEST(name) WORLD_TEST_IN(name, NULL, world_end)
 /* The test called name does that, in a world of its own. */
 #define WORLD_TEST_OF(name, does)                                                                  \
@@ -66,17 +75,21 @@ int64_t fault_session(struct zkl_client *client); /* 0: none now */
 /* The client leaves lists out after row locks without another contender between them; UINT_MAX:
  * never. */
 void fault_alone_from(struct zkl_client *client, unsigned row);
+bool fault_connected(struct zkl_client *client);
+bool fault_is_at(struct zkl_client *client, const char *address); /* its server */
 bool fault_proved(struct zkl_client *client); /* is its session's window open? */
 /* End its session on this node, whatever it takes. */
 void fault_expire(struct zkl_client *client, size_t node);
+struct zkl_client_metrics fault_metrics(struct zkl_client *client);
 /* How many times a link came up, as far as the client has noticed: libzookeeper can be connected anew before the library
  * knows that the old link broke. */
 int64_t fault_links(struct zkl_client *client);
 /* Wait until it has one more than that. */
 void fault_check_reconnect(struct zkl_client *client, int64_t links);
-size_t fault_calls(struct zkl_client *client);      /* accepted and not completed */
-size_t fault_contenders(struct zkl_client *client); /* of the core */
-size_t fault_watches(struct zkl_client *client);    /* except those on paths of handles */
+size_t fault_calls(struct zkl_client *client);       /* accepted and not completed */
+size_t fault_contenders(struct zkl_client *client);  /* of the core */
+size_t fault_watches(struct zkl_client *client);     /* except those on paths of handles */
+int fault_server_watches(struct zkl_client *client); /* of its session, by node 0 */
 
 /* A fresh path for each test: "/NAME". A raw client that looks at node 0. */
 struct wire *fault_wire(void);
@@ -138,6 +151,18 @@ struct told {
     atomic_int suspect_reason;
 };
 void told_fn(const struct zkl_hold_event *event, void *told);
+
+/* What the calling thread holds, and how it was from the beginning. */
+struct holder {
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct told told; /* of it */
+    int64_t session;
+    uint64_t token;
+};
+struct holder *world_holder(struct zkl_client *client, const char *path);
+/* It still is: the same hold, of the same session, proved as soon as that can be. */
+void fault_check_held(struct holder *h);
 
 /* Threads of this process. A joined thread counts for another moment, so the first count may be too high:
  * wait for at most that many. */

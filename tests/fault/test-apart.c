@@ -31,12 +31,6 @@ static void set_apart(size_t follower)
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
 }
 
-static bool is_at(struct zkl_client *client, const char *address)
-{
-    char text[100];
-    return zkl_client_server(client, text, sizeof text) > 0 && strcmp(text, address) == 0;
-}
-
 /* libzookeeper takes its servers in any order. */
 static struct zkl_client *open_at(const char *address, const char *other)
 {
@@ -44,10 +38,10 @@ static struct zkl_client *open_at(const char *address, const char *other)
 
     snprintf(servers, sizeof servers, "%s,%s", address, other);
     for (;;) {
-        struct zkl_client *client = fault_open(servers, SESSION_MS);
-        if (is_at(client, address))
+        struct zkl_client *client = world_open(servers, SESSION_MS);
+        if (fault_is_at(client, address))
             return client;
-        check_ok(zkl_client_free(client));
+        world_drop(client);
     }
 }
 
@@ -77,49 +71,33 @@ static bool is_locked(FILE *file)
  * another server, with its session and what it holds, and the application's files keep their locks.
  * Method: a follower whose snapshot was
  * changed. Modes: F94. */
-TEST(a_server_with_data_of_its_own_is_left)
+WORLD_TEST(a_server_with_data_of_its_own_is_left)
 {
-    struct wire *wire;
     int leader = zks_wait_leader(server, ZKS_READY_MS);
 
     check_num(leader, >=, 0);
-    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), WIRE_LASTING_MS));
+    struct wire *wire = world_wire_to(server, (size_t)leader, WIRE_LASTING_MS);
     check_ok(wire_create(wire, "/apart", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(wire, "/apart/lock", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(wire, NODE "1", "somebody", WIRE_PERSISTENT, NULL, 0));
-    wire_close(wire);
     size_t follower = (size_t)(leader + 1) % 3;
     set_apart(follower);
-    check_ok(wire_open(&wire, zks_host(), zks_port(server, (size_t)leader), WIRE_LASTING_MS));
     check_ok(wire_delete(wire, NODE "1", -1));
-    wire_close(wire);
 
     char apart[100];
     snprintf(apart, sizeof apart, "%s", zks_address(server, follower));
     struct zkl_client *client = open_at(apart, zks_address(server, (size_t)leader));
-    struct zkl_mutex *held = fault_mutex(client, "/apart/held");
-    struct zkl_mutex *mutex = fault_mutex(client, "/apart/lock");
-    int64_t session = fault_session(client);
+    struct holder *held = world_holder(client, "/apart/held");
+    struct zkl_mutex *mutex = world_mutex(client, "/apart/lock");
     FILE *file = open_locked();
-    check_ok(zkl_mutex_lock_for(held, WAIT_MS));
     check_num(zkl_mutex_lock_for(mutex, 200), ==, ZKL_ETIMEDOUT);
     check_ok(zkl_mutex_lock_for(mutex, QUIET_MS));
-    check_num(is_at(client, apart), ==, 0);
-    check_num(fault_session(client), ==, session);
+    check_num(fault_is_at(client, apart), ==, 0);
+    fault_check_held(held);
     check_true(is_locked(file));
     fclose(file);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_unlock(held));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_mutex_free(held));
-    check_ok(zkl_client_free(client));
+    check_ok(zkl_mutex_unlock(held->mutex));
 }
 
-int main(int argc, char **argv)
-{
-    struct zks_options options = fault_options();
-
-    options.nodes = 3;
-    options.no_digest = true;
-    return fault_main(argc, argv, &options);
-}
+FAULT_MAIN(options.nodes = 3, options.no_digest = true)

@@ -333,34 +333,24 @@ CLOSE_TEST(close_with_fifty_waiters)
     check_ok(zkl_client_free(b->client));
 }
 
-struct user {
-    pthread_t thread;
-    struct zkl_mutex *mutex;
-    atomic_int odd;
-    atomic_bool done;
-    atomic_long cycles;
-};
-
-static void *use(void *arg)
+/* What ended it: an odd code, if there was one. */
+static int use(struct zkl_mutex *mutex, void *cycles)
 {
-    struct user *u = arg;
-    int rc;
+    int rc, odd = 0;
 
-    while ((rc = zkl_mutex_lock(u->mutex)) == 0) {
-        u->cycles++;
-        rc = zkl_mutex_unlock(u->mutex);
+    while ((rc = zkl_mutex_lock(mutex)) == 0) {
+        ++*(atomic_long *)cycles;
+        rc = zkl_mutex_unlock(mutex);
         if (rc != 0 && rc != ZKL_ELOST && !is_unanswered(rc))
-            u->odd = rc;
+            odd = rc;
     }
-    if (rc != ZKL_ECLOSED)
-        u->odd = rc;
-    u->done = true;
-    return NULL;
+    return odd != 0 ? odd : rc;
 }
 
-static void *close_it(void *client)
+static int close_it(struct zkl_mutex *unused, void *client)
 {
-    return (void *)(intptr_t)zkl_client_close(client, WAIT_MS);
+    (void)unused;
+    return zkl_client_close(client, WAIT_MS);
 }
 
 /* Four threads lock and unlock while two others close the client, at a moment that nobody chose:
@@ -368,28 +358,22 @@ static void *close_it(void *client)
 CLOSE_TEST(close_in_the_middle_of_work)
 {
     enum { USERS = 4 };
-    struct user u[USERS];
+    struct actor *users[USERS];
 
+    for (int i = 0; i < USERS; i++)
+        users[i] = world_actor();
     for (int round = 0; round < test_length(200, 15); round++) {
-        pthread_t closer;
-        void *rc = NULL;
-        memset(u, 0, sizeof u);
-        open_client(b);
-        for (int i = 0; i < USERS; i++) {
-            u[i].mutex = b->mutex;
-            check_ok(pthread_create(&u[i].thread, NULL, use, &u[i]));
-        }
-        check_wait(u[0].cycles + u[1].cycles >= round % 5, WAIT_MS);
-        check_ok(pthread_create(&closer, NULL, close_it, b->client));
+        atomic_long cycles = 0;
         int own_rc;
+        open_client(b);
+        for (int i = 0; i < USERS; i++)
+            actor_begin(users[i], use, b->mutex, &cycles);
+        check_wait(cycles >= round % 5, WAIT_MS);
+        actor_begin(b->actor, close_it, NULL, b->client);
         check_closed(own_rc = zkl_client_close(b->client, WAIT_MS));
-        pthread_join(closer, &rc);
-        check_num((intptr_t)rc, ==, own_rc);
-        for (int i = 0; i < USERS; i++) {
-            check_wait(u[i].done, SOON_MS);
-            pthread_join(u[i].thread, NULL);
-            check_num(u[i].odd, ==, 0);
-        }
+        check_num(actor_end(b->actor, WAIT_MS), ==, own_rc);
+        for (int i = 0; i < USERS; i++)
+            check_num(actor_end(users[i], SOON_MS), ==, ZKL_ECLOSED);
         check_ok(zkl_mutex_free(b->mutex));
         check_ok(zkl_client_free(b->client));
         check_gone(b, WAIT_MS);

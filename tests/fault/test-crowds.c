@@ -326,10 +326,5 @@ TEST(a_list_longer_than_a_request)
     wire_close(wire);
 }
 
-int main(int argc, char **argv)
-{
-    struct zks_options options = fault_options();
-
-    options.jvm_extra = "-Xmx512m"; /* lists of thousands of names, for many contenders */
-    return fault_main(argc, argv, &options);
-}
+/* Lists of thousands of names, for many contenders. */
+FAULT_MAIN(options.jvm_extra = "-Xmx512m")

@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <zklock/metrics.h>
-
 #define SESSION_MS lag_session_ms(4000)
 #define MAX_BUFFER 80000 /* room for a heartbeat: it checks 128 nodes */
 #define EDGE                                                                                       \
@@ -52,12 +50,9 @@ static void check_starts_again(void)
 {
     restart_all();
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
-    struct zkl_client *client = fault_open(zks_connect_string(server), QUIET_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, "/ephemerals/after");
+    struct zkl_mutex *mutex = world_mutex(world_direct(QUIET_MS), "/ephemerals/after");
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 static size_t count_ended(void)
@@ -78,12 +73,11 @@ struct crowd {
 
 static struct crowd *open_crowd(const char *servers, int64_t max)
 {
-    struct crowd *c = calloc(1, sizeof *c);
+    struct crowd *c = world_alloc(sizeof *c);
     struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
 
-    check_true(c != NULL);
     options.ephemeral_bytes_max = max;
-    check_ok(zkl_client_open(&c->client, &options));
+    c->client = world_client_with(&options);
     return c;
 }
 
@@ -94,13 +88,13 @@ static int lock_one(struct crowd *c, size_t length)
 
     check_num(c->count, <, LOCKS_MAX);
     snprintf(path, sizeof path, "/ephemerals/%0*zu", (int)length - 12, c->count);
-    struct zkl_mutex *mutex = c->mutexes[c->count] = fault_mutex(c->client, path);
+    struct zkl_mutex *mutex = c->mutexes[c->count] = world_mutex(c->client, path);
     int rc = zkl_mutex_lock_for(mutex, QUIET_MS);
     if (rc == 0) {
         c->count++;
         c->bytes += length + NODE_MORE;
     } else {
-        check_ok(zkl_mutex_free(mutex));
+        world_drop(mutex);
     }
     return rc;
 }
@@ -117,12 +111,9 @@ static void own(struct crowd *c, size_t bytes)
 
 static void free_crowd(struct crowd *c)
 {
-    for (size_t i = 0; i < c->count; i++) {
+    for (size_t i = 0; i < c->count; i++)
         (void)zkl_mutex_unlock(c->mutexes[i]);
-        check_ok(zkl_mutex_free(c->mutexes[i]));
-    }
-    check_ok(zkl_client_free(c->client));
-    free(c);
+    world_clear();
 }
 
 /* In a process of its own, which is killed when it owns so many bytes. */
@@ -149,14 +140,6 @@ static void own_and_be_killed(size_t bytes, int64_t max)
 
 /* --- each kind of lock ------------------------------------------------------------------------ */
 
-static uint64_t bytes_of(struct zkl_client *client)
-{
-    struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
-
-    check_ok(zkl_client_get_metrics(client, &metrics));
-    return metrics.ephemeral_bytes;
-}
-
 static void check_full(int rc)
 {
     check_num(rc, ==, ZKL_EFULL);
@@ -166,30 +149,28 @@ static void check_full(int rc)
 
 /* A client owns all that it may. Whatever else asks for a node is refused immediately, and leaves
  * nothing; what is held stays so, and what is given back can be used again. */
-TEST(each_kind_of_lock_is_refused)
+WORLD_TEST(each_kind_of_lock_is_refused)
 {
     struct zkl_client_options options = fault_client_options(zks_connect_string(server), QUIET_MS);
-    struct zkl_client *client;
-    struct zkl_rwlock *rwlock;
-    struct zkl_semaphore *semaphore;
+    struct zkl_client *client = NULL;
     struct zkl_permit *permit;
-    struct zkl_multi *multi;
-    struct zkl_owner *owner = new_owner();
+    struct zkl_owner *owner = world_owner();
+    struct wire *wire = world_wire();
 
     options.ephemeral_bytes_max = -1;
     check_num(zkl_client_open(&client, &options), ==, ZKL_EINVAL);
     options.ephemeral_bytes_max = 130; /* not two of them */
-    check_ok(zkl_client_open(&client, &options));
-    struct zkl_mutex *held = fault_mutex(client, "/kinds"), *other = fault_mutex(client, "/kind1");
+    client = world_client_with(&options);
+    struct zkl_mutex *held = world_mutex(client, "/kinds"), *other = world_mutex(client, "/kind1");
     struct zkl_member members[] = {zkl_member_mutex(held), zkl_member_mutex(other)};
-    check_ok(zkl_rwlock_new(&rwlock, client, "/kind2", NULL));
-    check_ok(zkl_semaphore_new(&semaphore, client, "/kind3", 2, NULL));
-    check_ok(zkl_multi_new(&multi, client, members, 2));
+    struct zkl_rwlock *rwlock = world_rwlock(client, "/kind2", NULL);
+    struct zkl_semaphore *semaphore = world_semaphore(client, "/kind3", 2, NULL);
+    struct zkl_multi *multi = world_multi(client, members, 2);
 
     check_full(zkl_multi_lock(multi));
-    check_wait(bytes_of(client) == 0, WAIT_MS);
+    check_wait(fault_metrics(client).ephemeral_bytes == 0, WAIT_MS);
     check_ok(zkl_mutex_lock(held));
-    check_num(bytes_of(client), ==, 6 + NODE_MORE);
+    check_num(fault_metrics(client).ephemeral_bytes, ==, 6 + NODE_MORE);
     check_full(zkl_mutex_lock(other));
     check_full(zkl_mutex_trylock(other));
     check_full(zkl_mutex_lock(zkl_rwlock_reader(rwlock)));
@@ -204,27 +185,18 @@ TEST(each_kind_of_lock_is_refused)
     check_ok(zkl_mutex_unlock(zkl_rwlock_writer(rwlock)));
     check_ok(async_lock(owner, other));
     check_ok(async_unlock(owner, other));
-    check_wait(bytes_of(client) == 0, WAIT_MS);
+    check_wait(fault_metrics(client).ephemeral_bytes == 0, WAIT_MS);
 
-    struct wire *wire = fault_wire();
     check_num(fault_children(wire, "/kind1"), ==, 0);
     check_num(fault_children(wire, "/kind2"), ==, 0);
     check_num(fault_children(wire, "/kind3"), ==, 0);
-    wire_close(wire);
-    check_ok(zkl_owner_free(owner));
-    check_ok(zkl_multi_free(multi));
-    check_ok(zkl_semaphore_free(semaphore));
-    check_ok(zkl_rwlock_free(rwlock));
-    check_ok(zkl_mutex_free(other));
-    check_ok(zkl_mutex_free(held));
-    check_ok(zkl_client_free(client));
 }
 
 /* --- without the bound ------------------------------------------------------------------------ */
 
 /* One byte above the edge, the server writes what it can't read: it works on, and does not start
  * again. Modes: F83. */
-TEST(one_byte_too_many_ends_a_server)
+WORLD_TEST(one_byte_too_many_ends_a_server)
 {
     start_servers(1, MAX_BUFFER);
     struct crowd *c = open_crowd(zks_connect_string(server), INT64_MAX);
@@ -237,7 +209,7 @@ TEST(one_byte_too_many_ends_a_server)
 
 /* Of three, those that have led and written it are lost, until no majority is left: the followers
  * hang up on it, so each leader steps down, and the next one writes it anew. Modes: F83. */
-TEST(one_byte_too_many_ends_an_ensemble)
+WORLD_TEST(one_byte_too_many_ends_an_ensemble)
 {
     start_servers(3, MAX_BUFFER);
     struct crowd *c = open_crowd(zks_connect_string(server), INT64_MAX);
@@ -277,7 +249,7 @@ static void expire_at_the_edge(void)
     check_wait(fault_session(c->client) != session && fault_session(c->client) != 0, WAIT_MS);
     for (size_t i = 0; i < c->count; i++) {
         check_num(zkl_mutex_unlock(c->mutexes[i]), ==, ZKL_ELOST);
-        check_ok(zkl_mutex_free(c->mutexes[i]));
+        world_drop(c->mutexes[i]);
     }
     c->count = c->bytes = 0;
     own(c, EDGE); /* in the next session */
@@ -289,7 +261,7 @@ static void expire_at_the_edge(void)
 
 /* As much as the servers can read: the session's end, by a close, by the loss of the process and by
  * an expiry, harms neither one server nor three. Modes: F83. */
-TEST(the_edge_harms_nobody)
+WORLD_TEST(the_edge_harms_nobody)
 {
     for (size_t nodes = 1; nodes <= 3; nodes += 2) {
         start_servers(nodes, MAX_BUFFER);
@@ -307,7 +279,7 @@ TEST(the_edge_harms_nobody)
 }
 
 /* Without an option, at a server without one: the library's bound is below the server's edge. Modes: F83. */
-TEST(the_usual_bound_is_below_the_usual_edge)
+WORLD_TEST(the_usual_bound_is_below_the_usual_edge)
 {
     int rc;
 

@@ -367,7 +367,7 @@ WORLD_TEST(what_blocks_the_renewal_is_named)
         check_ok(wire_set_acl(w, "/denied", no_delete, 1));
     }
     fault_check_rest(client, w, "/blocked", WAIT_MS);
-    check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client)), ==, 0);
+    check_num(fault_server_watches(client), ==, 0);
 }
 
 /* --- waits at an exhausted root --------------------------------------------------------------- */
@@ -378,7 +378,7 @@ static void check_withdrawn(struct zkl_client *client, struct wire *w, const cha
     check_wait(fault_contenders(client) == 0, WAIT_MS);
     check_wait(fault_watches(client) == 0 && fault_calls(client) == 0, WAIT_MS);
     check_num(fault_children(w, path), ==, others);
-    check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client)), ==, 0);
+    check_num(fault_server_watches(client), ==, 0);
 }
 
 /* Goal: at an exhausted root where somebody else is, a try says busy, and waits that end by their
@@ -480,10 +480,4 @@ WORLD_TEST(a_multi_lock_waits_at_an_exhausted_root)
     }
 }
 
-int main(int argc, char **argv)
-{
-    struct zks_options options = fault_options();
-
-    options.no_digest = true;
-    return fault_main(argc, argv, &options);
-}
+FAULT_MAIN(options.no_digest = true)

@@ -13,15 +13,10 @@
 
 static const char *const path = "/flap/m0";
 
-static int server_watches(struct zkl_client *client)
-{
-    return flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client));
-}
-
 static void check_rest(struct bench *b)
 {
     fault_check_rest(b->client, b->wire, path, REST_MS);
-    check_wait(server_watches(b->client) == 0, REST_MS);
+    check_wait(fault_server_watches(b->client) == 0, REST_MS);
 }
 
 static void bounce(struct bench *b)
@@ -35,17 +30,16 @@ static void bounce(struct bench *b)
 /* --- eight threads on a link that flaps ------------------------------------------------------- */
 
 struct worker {
-    pthread_t thread;
+    struct actor *actor;
     struct zkl_mutex *mutex[PATHS];
     struct witness *witness;
     struct endings *endings; /* of all workers */
     bool expires;            /* sessions end: what unlock confirms alone excludes others */
     pthread_mutex_t mu;
     struct zkl_cancel *cancel; /* changed under mu; of all waits but tries */
-    atomic_bool stop, done;
-    atomic_int odd; /* a code that should not come */
+    atomic_bool stop;
+    int odd; /* a code that should not come */
     unsigned seed;
-    long ended;
 };
 
 static int rand_below(struct worker *w, int n)
@@ -90,41 +84,37 @@ static void renew_cancel(struct worker *w)
     pthread_mutex_unlock(&w->mu);
 }
 
-static void *work(void *arg)
+static int work(struct zkl_mutex *unused, void *worker)
 {
-    struct worker *w = arg;
+    struct worker *w = worker;
 
+    (void)unused;
     while (!w->stop && w->odd == 0) {
         int which = rand_below(w, PATHS);
         int rc = wish(w, w->mutex[which]);
         if (rc == 0)
             visit(w, which);
-        else if (rc == ZKL_EBUSY || rc == ZKL_ETIMEDOUT || rc == ZKL_ECANCELED ||
-                 rc == ZKL_EUNPROVED || /* a try over a link that is too new */
-                 (w->expires && rc == ZKL_EDISCONNECTED))
-            w->ended++;
-        else
-            w->odd = rc;
-        if (rc == ZKL_ECANCELED)
+        else if (rc == ZKL_ECANCELED)
             renew_cancel(w);
+        else if (rc != ZKL_EBUSY && rc != ZKL_ETIMEDOUT &&
+                 rc != ZKL_EUNPROVED && /* a try over a link that is too new */
+                 !(w->expires && rc == ZKL_EDISCONNECTED))
+            w->odd = rc;
     }
-    w->done = true;
-    return NULL;
+    return w->odd;
 }
 
 static void start_worker(struct worker *w)
 {
     pthread_mutex_init(&w->mu, NULL);
     check_ok(zkl_cancel_new(&w->cancel));
-    check_ok(pthread_create(&w->thread, NULL, work, w));
+    actor_begin(w->actor = world_actor(), work, NULL, w);
 }
 
 static void end_worker(struct worker *w)
 {
     w->stop = true;
-    check_wait(w->done, WAIT_MS);
-    pthread_join(w->thread, NULL);
-    check_num(w->odd, ==, 0);
+    check_ok(actor_end(w->actor, WAIT_MS));
     zkl_cancel_free(w->cancel);
     pthread_mutex_destroy(&w->mu);
 }
@@ -174,7 +164,7 @@ static void end_work(struct bench *b, struct work *all)
     for (int c = 0; c < CLIENTS; c++) {
         for (int i = 0; i < PATHS; i++)
             fault_check_rest(all->clients[c], b->wire, paths[i], REST_MS);
-        check_wait(server_watches(all->clients[c]) == 0, REST_MS);
+        check_wait(fault_server_watches(all->clients[c]) == 0, REST_MS);
     }
     struct sentence sentence = witness_judge(all->witness, places);
     check_num(sentence.overlaps, ==, 0);
@@ -266,16 +256,16 @@ FLAP_TEST(server_keeps_exactly_the_watches_that_are_needed)
     actor_begin(second, act_lock, b->mutex, NULL);
     check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
     for (int i = 0; i < 3; i++) {
-        check_wait(server_watches(b->client) == 3, WAIT_MS);
+        check_wait(fault_server_watches(b->client) == 3, WAIT_MS);
         bounce(b);
     }
-    check_wait(server_watches(b->client) == 3, WAIT_MS);
+    check_wait(fault_server_watches(b->client) == 3, WAIT_MS);
     zkl_cancel_set(cancel);
     check_num(actor_end(first, WAIT_MS), ==, ZKL_ECANCELED);
     check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
-    check_wait(server_watches(b->client) == 2, WAIT_MS);
+    check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
     bounce(b);
-    check_wait(server_watches(b->client) == 2, WAIT_MS);
+    check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
     check_ok(zkl_mutex_unlock(b->rival));
     check_ok(actor_end(second, WAIT_MS));
     check_ok(actor_do(second, act_unlock, b->mutex, NULL));
@@ -328,7 +318,7 @@ FLAP_TEST(waiting_predecessor_gone_between_list_and_watch)
         check_num(actor_end(between, WAIT_MS), ==, ZKL_ECANCELED);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
         proxy_release(b->proxy);
-        check_wait(server_watches(b->client) == 2, WAIT_MS);
+        check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
         check_true(actor_busy(b->actor));
         check_ok(zkl_mutex_unlock(b->rival));
         check_granted(b);
@@ -348,7 +338,7 @@ FLAP_TEST(one_thread_leaves_the_others_watch)
     for (int i = 0; i < 3; i++) {
         check_ok(zkl_mutex_lock(b->mutex));
         actor_begin(a, act_lock, b->mutex, NULL);
-        check_wait(server_watches(b->client) == 2, WAIT_MS);
+        check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
         check_ok(zkl_mutex_unlock(b->mutex));
         check_ok(actor_end(a, WAIT_MS));
         check_ok(actor_do(a, act_unlock, b->mutex, NULL));
@@ -357,7 +347,7 @@ FLAP_TEST(one_thread_leaves_the_others_watch)
     check_ok(zkl_mutex_lock(b->mutex));
     check_num(actor_do(a, act_lock_for, b->mutex, (void *)(intptr_t)100), ==, ZKL_ETIMEDOUT);
     check_wait(fault_children(b->wire, path) == 1, WAIT_MS);
-    check_wait(server_watches(b->client) == 1, WAIT_MS);
+    check_wait(fault_server_watches(b->client) == 1, WAIT_MS);
     check_num(zkl_mutex_node_path(b->mutex, node, sizeof node), >, 0);
     check_ok(wire_delete(b->wire, node, -1));
     check_wait(b->told.lost == 1, SESSION_MS / 8); /* sooner than a heartbeat would find out */
@@ -368,25 +358,17 @@ FLAP_TEST(one_thread_leaves_the_others_watch)
 
 /* --- many waits ------------------------------------------------------------------------------- */
 
-struct impatient {
-    pthread_t thread;
-    struct zkl_mutex *mutex;
-    int waits;
-    atomic_int odd;
-    atomic_bool done;
-};
-
-static void *wait_in_vain(void *arg)
+static int wait_in_vain(struct zkl_mutex *mutex, void *unused)
 {
-    struct impatient *p = arg;
+    int odd = 0;
 
-    for (int i = 0; i < p->waits; i++) {
-        int rc = zkl_mutex_lock_for(p->mutex, 1 + i % 20);
+    (void)unused;
+    for (int i = 0; i < 1000 / THREADS; i++) {
+        int rc = zkl_mutex_lock_for(mutex, 1 + i % 20);
         if (rc != ZKL_ETIMEDOUT)
-            p->odd = rc == 0 ? 1 : rc;
+            odd = rc == 0 ? 1 : rc;
     }
-    p->done = true;
-    return NULL;
+    return odd;
 }
 
 /* A thousand waits run out of time, then the test cuts the link. The session events that
@@ -394,26 +376,18 @@ static void *wait_in_vain(void *arg)
  * The next wait is granted as usual. Modes: F47. */
 FLAP_TEST(link_bounces_after_many_waits_in_vain)
 {
-    struct impatient p[THREADS];
-    struct actor *a = world_actor();
+    struct actor *impatient[THREADS], *a = b->actor;
 
-    memset(p, 0, sizeof p);
     check_ok(zkl_mutex_lock(b->rival));
-    for (int i = 0; i < THREADS; i++) {
-        p[i].mutex = b->mutex;
-        p[i].waits = 1000 / THREADS;
-        check_ok(pthread_create(&p[i].thread, NULL, wait_in_vain, &p[i]));
-    }
-    for (int i = 0; i < THREADS; i++) {
-        check_wait(p[i].done, QUIET_MS);
-        pthread_join(p[i].thread, NULL);
-        check_num(p[i].odd, ==, 0);
-    }
+    for (int i = 0; i < THREADS; i++)
+        actor_begin(impatient[i] = world_actor(), wait_in_vain, b->mutex, NULL);
+    for (int i = 0; i < THREADS; i++)
+        check_ok(actor_end(impatient[i], QUIET_MS));
     bounce(b);
     check_wait(fault_children(b->wire, path) == 1, REST_MS);
     check_wait(fault_contenders(b->client) == 0, REST_MS);
     check_wait(fault_watches(b->client) == 0, REST_MS);
-    check_wait(server_watches(b->client) == 0, REST_MS);
+    check_wait(fault_server_watches(b->client) == 0, REST_MS);
     actor_begin(a, act_lock, b->mutex, NULL);
     check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
     bounce(b);

@@ -16,10 +16,9 @@
 
 /* A thread, and the lock that it takes again and again. */
 struct taker {
-    struct zkl_mutex *mutex;
     struct turnstile *turnstile; /* of its path */
     char path[40];
-    pthread_t thread;
+    struct actor *actor;
     bool lossy;         /* a server dies */
     atomic_int refused; /* how often a lock failed with ZKL_EACCES or ZKL_EQUOTA */
     atomic_int refusal; /* the last of these codes */
@@ -36,32 +35,29 @@ static size_t groups(struct zkl_client *client)
                                       client->driver->core.sent[ZKL_REQ_DELETE_ALL]);
 }
 
-static void *take(void *arg)
+static int take(struct zkl_mutex *mutex, void *taker)
 {
-    struct taker *t = arg;
-    int rounds = 0;
+    struct taker *t = taker;
 
     while (!t->turnstile->stop) {
         struct zkl_grant grant = ZKL_GRANT_INIT;
-        int rc = zkl_mutex_acquire(t->mutex, NULL, &grant);
+        int rc = zkl_mutex_acquire(mutex, NULL, &grant);
         if (rc == ZKL_EACCES || rc == ZKL_EQUOTA) {
             t->refusal = rc;
             atomic_fetch_add(&t->refused, 1);
             net_nap_ms(2);
             continue;
         }
-        if (rc == 0 && zkl_mutex_still_held(t->mutex, 1) == 1) {
+        if (rc == 0 && zkl_mutex_still_held(mutex, 1) == 1) {
             turnstile_enter(t->turnstile, 1, grant.token);
             turnstile_leave(t->turnstile, 1);
         }
         if (rc == 0)
-            rc = zkl_mutex_unlock(t->mutex);
+            rc = zkl_mutex_unlock(mutex);
         if (rc != 0 && !(t->lossy && (zkl_error_is_lost(rc) || is_unanswered(rc))))
             turnstile_odd(t->turnstile, rc);
-        rounds++;
     }
-    t->turnstile->done += rounds;
-    return NULL;
+    return 0;
 }
 
 /* One write under way is enough to wait for, so that transactions come however few processors there are. */
@@ -79,8 +75,8 @@ static void begin(struct takers *all, const char *name, bool lossy)
         *t = (struct taker){.turnstile = turnstile_new(), .lossy = lossy};
         snprintf(t->path, sizeof t->path, "/%s/%d", name, i);
         options.posted_unlock = i % 3 == 0;
-        t->mutex = world_mutex_with(all->client, t->path, &options);
-        check_num(pthread_create(&t->thread, NULL, take, t), ==, 0);
+        t->actor = world_actor();
+        actor_begin(t->actor, take, world_mutex_with(all->client, t->path, &options), t);
     }
 }
 
@@ -92,7 +88,7 @@ static void end(struct takers *all)
         all->one[i].turnstile->stop = true;
     for (int i = 0; i < THREADS; i++) {
         struct taker *t = &all->one[i];
-        pthread_join(t->thread, NULL);
+        check_ok(actor_end(t->actor, WAIT_MS));
         check_num(turnstile_sum(t->turnstile), >, 0);
         turnstile_end(t->turnstile);
     }
@@ -230,10 +226,4 @@ WORLD_TEST(a_server_that_dies_leaves_nothing)
     end(&all);
 }
 
-int main(int argc, char **argv)
-{
-    struct zks_options options = fault_options();
-
-    options.jvm_extra = "-Dzookeeper.enforceQuota=true";
-    return fault_main(argc, argv, &options);
-}
+FAULT_MAIN(options.jvm_extra = "-Dzookeeper.enforceQuota=true")

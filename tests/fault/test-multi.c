@@ -51,12 +51,6 @@ static void check_rest(struct bench *b)
         fault_check_rest(b->client, b->wire, paths[i], REST_MS);
 }
 
-static int act_multi_lock_for(struct zkl_mutex *unused, void *multi)
-{
-    (void)unused;
-    return zkl_multi_lock_for(multi, 300);
-}
-
 /* The session ends while one member is held and the next waited for: the multi-lock starts over and is
  * held in the end. */
 WORLD_TEST(a_multi_lock_starts_over_after_an_expiry)
@@ -75,23 +69,6 @@ WORLD_TEST(a_multi_lock_starts_over_after_an_expiry)
         for (int i = 0; i < MEMBERS; i++)
             check_num(fault_children(b->wire, paths[i]), ==, 1);
         check_ok(actor_do(actor, act_multi_unlock, NULL, b->multi));
-        check_rest(b);
-    }
-}
-
-/* A deadline passes while the link is silent: the call returns in time, and the client deletes the
- * nodes once the link is back. Modes: F25. */
-WORLD_TEST(a_deadline_holds_without_a_link)
-{
-    struct bench *b = begin();
-    struct actor *actor = world_actor();
-    for (int i = 0; i < 3; i++) {
-        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, PROXY_THEN_SILENT));
-        lag_begin();
-        check_num(actor_do(actor, act_multi_lock_for, NULL, b->multi), ==, ZKL_ETIMEDOUT);
-        check_num(lag_end_ms(), <, 1200);
-        /* libzookeeper notices the silence after two thirds of the session timeout. */
-        check_wait(fault_children(b->wire, paths[0]) == 0, WAIT_MS);
         check_rest(b);
     }
 }

@@ -10,8 +10,6 @@
 
 #include <zookeeper/zookeeper.h>
 
-#include <zklock/metrics.h>
-
 #include "driver/numbers.h"
 
 #define SESSION_MS 10000 /* no session ends by itself */
@@ -121,13 +119,6 @@ static int64_t distance(int from)
     return (unsigned)FIRST_SPECIAL - (unsigned)from;
 }
 
-static struct zkl_client_metrics metrics(struct zkl_client *client)
-{
-    struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
-    check_ok(zkl_client_get_metrics(client, &m));
-    return m;
-}
-
 static int rounds(struct zkl_mutex *mutex, void *unused)
 {
     int rc = 0;
@@ -147,7 +138,7 @@ static void contend(struct bench *b, int next, int64_t left)
     struct zkl_mutex *held = world_mutex(b->client, "/numbers/held");
     check_ok(zkl_mutex_lock_for(held, WAIT_MS));
     uint64_t token = zkl_mutex_token(held);
-    uint64_t links = metrics(b->client).connections;
+    uint64_t links = fault_metrics(b->client).connections;
 
     set(next, left);
     actor_begin(b->actor, rounds, b->mutex, NULL);
@@ -155,8 +146,8 @@ static void contend(struct bench *b, int next, int64_t left)
     check_ok(actor_end(b->actor, WAIT_MS));
     check_num(zkl_mutex_token(held), ==, token);
     check_true(zkl_mutex_still_held(held, 0));
-    check_num(metrics(b->client).connections, ==, links);
-    check_num(metrics(b->direct).disconnections, ==, 0);
+    check_num(fault_metrics(b->client).connections, ==, links);
+    check_num(fault_metrics(b->direct).disconnections, ==, 0);
     check_ok(zkl_mutex_unlock(held));
 }
 
@@ -173,8 +164,8 @@ NUMBERS_TEST(a_request_takes_one_number)
     check_ok(rounds(b->rival, NULL));
     check_num(get(), >=, 1000000 + 2 * ROUNDS);
     check_wait(distance(get()) == zkl_numbers_left, WAIT_MS);
-    check_num(metrics(b->client).request_numbers_left, <=, distance(1000000 + 2 * ROUNDS));
-    check_num(metrics(b->client).request_numbers_left, >, distance(1000000) - 100000);
+    check_num(fault_metrics(b->client).request_numbers_left, <=, distance(1000000 + 2 * ROUNDS));
+    check_num(fault_metrics(b->client).request_numbers_left, >, distance(1000000) - 100000);
 }
 
 /* Beyond 2^31 they are negative. Modes: F92. */
@@ -210,7 +201,7 @@ NUMBERS_TEST(the_row_begins_anew)
     need_number();
     contend(b, 2000000000, -(1 << 27) + (1 << 18));
     check_num(zkl_numbers_left, >, 1 << 27);
-    check_num(metrics(b->client).request_numbers_left, >, 1 << 27);
+    check_num(fault_metrics(b->client).request_numbers_left, >, 1 << 27);
 }
 
 int main(int argc, char **argv)

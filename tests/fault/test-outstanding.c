@@ -36,20 +36,40 @@ struct side {
         *as_one; /* in turn; of the mutex and the write lock, in one transaction */
     struct zkl_owner *owner;
     struct told told; /* of the mutex */
+    atomic_bool granted;
+};
+
+struct hall;
+struct kind;
+
+/* What is tried with each kind of call. */
+struct trial {
+    /* At its nth request, or of that answer; false: it has fewer. */
+    bool (*scene)(struct hall *h, const struct kind *kind, int n);
+    int (*hold)(struct proxy *proxy, enum proxy_op op, int nth);
+    int (*drop)(struct proxy *proxy, enum proxy_op op, int nth, enum proxy_then then);
+    enum proxy_then then;
+    bool late;     /* what is held comes, in the end */
+    bool recovers; /* the answer to the create is lost first, with the link */
+    bool waits;    /* only calls that can wait, for others */
+    bool locks;    /* only those that create nodes */
+    int step;      /* in a short run not each request, of most kinds */
+    int code;      /* of who gives up */
 };
 
 struct hall {
+    const struct trial *trial;
     struct proxy *proxy;
     struct side ours, theirs; /* ours is behind the proxy */
     struct wire *wire;
     struct actor *actor;
-    char detail[300]; /* of the actor's call */
-    char node[200];   /* a raw client's contender at AT_ASKED */
-    bool contended;   /* they hold what we want */
+    struct zkl_wait wait; /* of its acquires */
+    char detail[300];     /* of its call */
+    char node[200];       /* a raw client's contender at AT_ASKED */
+    bool contended;       /* they hold what we want */
     bool alone;   /* nobody has taken our session or node, nor closed us: a grant is what it says */
     bool expires; /* our session ends */
-    int session_ms;
-    int threads;        /* without our client */
+    int threads;  /* without our client */
     unsigned long mark; /* of the world, without it */
     int64_t session;
 };
@@ -72,13 +92,13 @@ static void side_open(struct side *s, struct zkl_client *client)
     check_ok(zkl_mutex_set_callback(s->mutex, told_fn, &s->told));
 }
 
-static struct hall *begin_in(int session_ms)
+static struct hall *begin_trial(const struct trial *trial)
 {
     struct hall *h = world_alloc(sizeof *h);
 
+    h->trial = trial;
     h->proxy = world_proxy();
     h->wire = world_wire();
-    h->session_ms = session_ms;
     side_open(&h->theirs, world_direct(QUIET_MS));
     h->actor = world_actor();
     /* The paths exist from the beginning to the end of the test. */
@@ -94,6 +114,13 @@ static struct hall *begin_in(int session_ms)
 static int first(int one, int other)
 {
     return one != 0 ? one : other;
+}
+
+/* rc is what an acquire said. */
+static int got(struct side *s, int rc)
+{
+    s->granted = rc == 0;
+    return rc;
 }
 
 static void check_only(struct side *s, const struct hall *h)
@@ -115,7 +142,7 @@ static void lock_again(struct side *s, const struct hall *h, uint64_t token)
 
 static int use_mutex(struct side *s, const struct hall *h)
 {
-    int rc = zkl_mutex_lock(s->mutex);
+    int rc = got(s, zkl_mutex_acquire(s->mutex, &h->wait, NULL));
 
     if (h->expires)
         check_ok(rc);
@@ -137,27 +164,25 @@ static int use_mutex(struct side *s, const struct hall *h)
 static int use_rwlock(struct side *s, const struct hall *h)
 {
     struct zkl_mutex *write = zkl_rwlock_writer(s->rwlock), *read = zkl_rwlock_reader(s->rwlock);
-    int rc = zkl_mutex_lock(write);
+    int rc = zkl_mutex_acquire(write, &h->wait, NULL);
 
     if (rc != 0)
         return rc;
-    int read_rc = zkl_mutex_lock(read);
-    if (h->alone) {
-        check_ok(read_rc);
+    int read_rc = got(s, zkl_mutex_acquire(read, &h->wait, NULL));
+    if (h->alone && read_rc == 0) {
         check_num(fault_children(h->wire, paths[AT_RWLOCK]), ==, 2);
         check_num(zkl_mutex_token(read), ==, zkl_mutex_token(write));
     }
     rc = first(read_rc, zkl_mutex_unlock(write));
-    if (h->alone)
+    if (h->alone && read_rc == 0)
         check_num(zkl_mutex_trylock(zkl_rwlock_writer(h->theirs.rwlock)), ==, ZKL_EBUSY);
     return read_rc != 0 ? rc : first(rc, zkl_mutex_unlock(read));
 }
 
 static int use_reader(struct side *s, const struct hall *h)
 {
-    int rc = zkl_mutex_lock(zkl_rwlock_reader(s->rwlock));
+    int rc = got(s, zkl_mutex_acquire(zkl_rwlock_reader(s->rwlock), &h->wait, NULL));
 
-    (void)h;
     return rc != 0 ? rc : zkl_mutex_unlock(zkl_rwlock_reader(s->rwlock));
 }
 
@@ -183,7 +208,7 @@ static void check_permits(const struct hall *h, struct zkl_permit *const *permit
 static int use_permits(struct side *s, const struct hall *h, int count)
 {
     struct zkl_permit *permits[PERMITS];
-    int rc = zkl_semaphore_acquire(s->semaphore, count, NULL, permits);
+    int rc = got(s, zkl_semaphore_acquire(s->semaphore, count, &h->wait, permits));
 
     if (rc != 0)
         return rc;
@@ -206,15 +231,14 @@ static int use_semaphore(struct side *s, const struct hall *h)
 
 static int use_one(struct side *s, const struct hall *h)
 {
-    int rc = zkl_mutex_lock(s->one);
+    int rc = got(s, zkl_mutex_acquire(s->one, &h->wait, NULL));
 
-    (void)h;
     return rc != 0 ? rc : zkl_mutex_unlock(s->one);
 }
 
 static int use_members(struct zkl_multi *multi, struct side *s, const struct hall *h)
 {
-    int codes[MEMBERS], rc = zkl_multi_lock(multi);
+    int codes[MEMBERS], rc = got(s, zkl_multi_acquire(multi, &h->wait, NULL));
 
     if (rc != 0)
         return rc;
@@ -266,10 +290,9 @@ static int operate_mutex(struct side *s, const struct hall *h)
 {
     struct reply r;
     sem_init(&r.came, 0, 0);
-    int rc =
-        reply_of(&r, zkl_mutex_acquire_async(s->owner, s->mutex, NULL, NULL, note_reply, &r, NULL));
+    int rc = got(s, reply_of(&r, zkl_mutex_acquire_async(s->owner, s->mutex, &h->wait, NULL,
+                                                         note_reply, &r, NULL)));
 
-    (void)h;
     if (rc == 0)
         rc = reply_of(&r, zkl_mutex_unlock_async(s->owner, s->mutex, note_reply, &r));
     sem_destroy(&r.came);
@@ -281,8 +304,8 @@ static int operate_permits(struct side *s, const struct hall *h)
     struct zkl_permit *permits[PERMITS];
     struct reply r;
     sem_init(&r.came, 0, 0);
-    int rc = reply_of(&r, zkl_semaphore_acquire_async(s->semaphore, PERMITS, NULL, permits,
-                                                      note_reply, &r, NULL));
+    int rc = got(s, reply_of(&r, zkl_semaphore_acquire_async(s->semaphore, PERMITS, &h->wait,
+                                                             permits, note_reply, &r, NULL)));
 
     bool got = rc == 0;
     if (got && h->alone)
@@ -297,10 +320,9 @@ static int operate_multi(struct side *s, const struct hall *h)
 {
     struct reply r;
     sem_init(&r.came, 0, 0);
-    int rc =
-        reply_of(&r, zkl_multi_acquire_async(s->owner, s->multi, NULL, NULL, note_reply, &r, NULL));
+    int rc = got(s, reply_of(&r, zkl_multi_acquire_async(s->owner, s->multi, &h->wait, NULL,
+                                                         note_reply, &r, NULL)));
 
-    (void)h;
     if (rc == 0)
         rc = reply_of(&r, zkl_multi_unlock_async(s->owner, s->multi, NULL, note_reply, &r));
     sem_destroy(&r.came);
@@ -309,8 +331,7 @@ static int operate_multi(struct side *s, const struct hall *h)
 
 static int set_number(struct side *s, const struct hall *h)
 {
-    (void)h;
-    return zkl_semaphore_set_permits(s->number, 3, NULL);
+    return zkl_semaphore_set_permits(s->number, 3, &h->wait);
 }
 
 static int look(struct side *s, const struct hall *h)
@@ -326,9 +347,10 @@ static int look(struct side *s, const struct hall *h)
 /* Contended: wait until they release. Else delete the node after asking. */
 static int ask(struct side *s, const struct hall *h)
 {
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_wait wait = h->wait;
 
-    wait.deadline_ns = h->contended ? ZKL_NO_DEADLINE : 0;
+    if (!h->contended)
+        wait.deadline_ns = 0;
     return zkl_revoke(s->client, h->node, &wait, h->contended ? 0 : ZKL_INSPECT_FORCE);
 }
 
@@ -340,24 +362,25 @@ static int take_away(struct side *s, const struct hall *h)
 static const struct kind {
     const char *name;
     int (*use)(struct side *s, const struct hall *h);
-    bool waits; /* for whoever has it */
-    bool fully; /* each of its requests, in a short run, too */
+    bool waits;            /* for whoever has it */
+    bool fully;            /* each of its requests, in a short run, too */
+    enum proxy_op creates; /* its nodes, if it is a lock */
 } kinds[] = {
-    {"mutex", use_mutex, true, true},
-    {"write lock, read lock", use_rwlock, true, true},
-    {"read lock", use_reader, true, false},
-    {"permit", use_permit, true, true},
-    {"permits", use_semaphore, true, false},
-    {"semaphore mutex", use_one, true, false},
-    {"multi-lock", use_multi, true, false},
-    {"multi-lock in one transaction", use_as_one, true, true},
-    {"mutex, by operations", operate_mutex, true, false},
-    {"permits, by operations", operate_permits, true, false},
-    {"multi-lock, by operations", operate_multi, true, false},
-    {"revoke", ask, true, false},
-    {"number of permits", set_number, false, false},
-    {"inspect", look, false, false},
-    {"break", take_away, false, false},
+    {"mutex", use_mutex, true, true, PROXY_CREATE2},
+    {"write lock, read lock", use_rwlock, true, true, PROXY_CREATE2},
+    {"read lock", use_reader, true, false, PROXY_CREATE2},
+    {"permit", use_permit, true, true, PROXY_CREATE2},
+    {"permits", use_semaphore, true, false, PROXY_CREATE2},
+    {"semaphore mutex", use_one, true, false, PROXY_CREATE2},
+    {"multi-lock", use_multi, true, false, PROXY_MULTI},
+    {"multi-lock in one transaction", use_as_one, true, true, PROXY_MULTI},
+    {"mutex, by operations", operate_mutex, true, false, PROXY_CREATE2},
+    {"permits, by operations", operate_permits, true, false, PROXY_CREATE2},
+    {"multi-lock, by operations", operate_multi, true, false, PROXY_MULTI},
+    {"revoke", ask, true, false, 0},
+    {"number of permits", set_number, false, false, 0},
+    {"inspect", look, false, false, 0},
+    {"break", take_away, false, false, 0},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -420,22 +443,29 @@ static void somebody_comes_and_goes(struct hall *h)
     check_ok(wire_delete(h->wire, "/out/rwlock/stranger", -1));
 }
 
+static bool is_silent(const struct trial *trial)
+{
+    return trial->drop && trial->then == PROXY_THEN_SILENT;
+}
+
 static void enter(struct hall *h, bool contended)
 {
     h->threads = fault_threads();
     h->mark = world_mark();
     h->contended = contended;
+    h->wait = (struct zkl_wait)ZKL_WAIT_INIT;
+    h->wait.cancel = world_cancel();
     make_node(h);
     somebody_comes_and_goes(h);
-    side_open(&h->ours, world_through(h->proxy, h->session_ms));
+    side_open(&h->ours,
+              world_through(h->proxy, is_silent(h->trial) ? SILENT_SESSION_MS : SESSION_MS));
     h->session = fault_session(h->ours.client);
 }
 
 /* The nth request from now on, or its answer, is held back. False: the call ended before it. */
-static bool begin_and_hold(struct hall *h, const struct kind *kind,
-                           int (*hold)(struct proxy *, enum proxy_op, int), int n)
+static bool begin_and_hold(struct hall *h, const struct kind *kind, int n)
 {
-    check_ok(hold(h->proxy, PROXY_ANY, n));
+    check_ok(h->trial->hold(h->proxy, PROXY_ANY, n));
     begin(h, kind);
     while (actor_busy(h->actor) && proxy_wait_held(h->proxy, 20) != 0)
         ;
@@ -476,18 +506,14 @@ static void check_after_expiry(struct hall *h, const struct kind *kind, int rc)
     check_wait(fault_calls(h->ours.client) == 0, WAIT_MS);
 }
 
-enum held { LOST, LATE };
-
-/* False: the call has fewer requests. */
-static bool expire_at(struct hall *h, const struct kind *kind,
-                      int (*hold)(struct proxy *, enum proxy_op, int), enum held what, int n)
+static bool expire_at(struct hall *h, const struct kind *kind, int n)
 {
     enter(h, false);
     h->expires = true;
-    bool held = begin_and_hold(h, kind, hold, n);
+    bool held = begin_and_hold(h, kind, n);
     if (held) {
         fault_expire(h->ours.client, 0);
-        if (what == LOST)
+        if (!h->trial->late)
             proxy_cut(h->proxy);
         proxy_release(h->proxy);
         int rc = actor_end(h->actor, WAIT_MS);
@@ -502,36 +528,18 @@ static bool expire_at(struct hall *h, const struct kind *kind,
     return held;
 }
 
-static bool expire_without_answer(struct hall *h, const struct kind *kind, int n)
-{
-    return expire_at(h, kind, proxy_hold_reply, LOST, n);
-}
-
-static bool expire_before_answer(struct hall *h, const struct kind *kind, int n)
-{
-    return expire_at(h, kind, proxy_hold_reply, LATE, n);
-}
-
-static bool expire_before_request(struct hall *h, const struct kind *kind, int n)
-{
-    return expire_at(h, kind, proxy_hold_request, LATE, n);
-}
-
 /* --- losses ----------------------------------------------------------------------------------- */
-
-static const struct loss {
-    int (*drop)(struct proxy *proxy, enum proxy_op op, int nth, enum proxy_then then);
-    enum proxy_then then;
-} answer_cut = {proxy_drop_reply, PROXY_THEN_CUT},
-  answer_silent = {proxy_drop_reply, PROXY_THEN_SILENT},
-  request_cut = {proxy_drop_request, PROXY_THEN_CUT};
 
 static bool waits(struct hall *h);
 
 /* False: the call ended before its nth request, or waits without one. */
-static bool begin_and_lose(struct hall *h, const struct kind *kind, const struct loss *loss, int n)
+static bool begin_and_lose(struct hall *h, const struct kind *kind, int n)
 {
-    check_ok(loss->drop(h->proxy, PROXY_ANY, n, loss->then));
+    const struct trial *trial = h->trial;
+
+    if (trial->recovers)
+        check_ok(proxy_drop_reply(h->proxy, kind->creates, 1, PROXY_THEN_CUT));
+    check_ok(trial->drop(h->proxy, PROXY_ANY, n + trial->recovers, trial->then));
     begin(h, kind);
     while (actor_busy(h->actor) && proxy_wait_dropped(h->proxy, 20) != 0 &&
            !(h->contended && waits(h)))
@@ -554,34 +562,25 @@ static void check_after_loss(struct hall *h, const struct kind *kind, int rc)
     check_num(h->ours.told.lost, ==, 0);
 }
 
-static bool lose_at(struct hall *h, const struct kind *kind, const struct loss *loss, int n)
+/* The same call, with nothing in its way. */
+static void check_works(struct hall *h, const struct kind *kind)
 {
-    enter(h, false);
-    h->alone = true;
-    bool lost = begin_and_lose(h, kind, loss, n);
-    check_after_loss(h, kind, actor_end(h->actor, WAIT_MS));
     proxy_disarm(h->proxy);
     make_node(h);
     begin(h, kind);
     check_ok(actor_end(h->actor, WAIT_MS));
     h->alone = false;
+}
+
+static bool lose_at(struct hall *h, const struct kind *kind, int n)
+{
+    enter(h, false);
+    h->alone = true;
+    bool lost = begin_and_lose(h, kind, n);
+    check_after_loss(h, kind, actor_end(h->actor, WAIT_MS));
+    check_works(h, kind);
     leave(h);
     return lost;
-}
-
-static bool cut_answer_at(struct hall *h, const struct kind *kind, int n)
-{
-    return lose_at(h, kind, &answer_cut, n);
-}
-
-static bool silence_answer_at(struct hall *h, const struct kind *kind, int n)
-{
-    return lose_at(h, kind, &answer_silent, n);
-}
-
-static bool cut_request_at(struct hall *h, const struct kind *kind, int n)
-{
-    return lose_at(h, kind, &request_cut, n);
 }
 
 static void close_ours(struct hall *h, bool at_once)
@@ -604,7 +603,7 @@ static void check_after_close(struct hall *h, const struct kind *kind, int rc)
 static bool close_at(struct hall *h, const struct kind *kind, int n)
 {
     enter(h, false);
-    bool held = begin_and_hold(h, kind, proxy_hold_reply, n);
+    bool held = begin_and_hold(h, kind, n);
     if (held) {
         close_ours(h, n % 3 == 2);
         int rc = actor_end(h->actor, 5000);
@@ -617,14 +616,23 @@ static bool close_at(struct hall *h, const struct kind *kind, int n)
     return held;
 }
 
-static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind *, int), int most)
+static bool fits(const struct trial *trial, const struct kind *kind)
 {
+    return trial->locks ? kind->creates != 0 : kind->waits || !trial->waits;
+}
+
+static void play(const struct trial *trial)
+{
+    struct hall *h = begin_trial(trial);
+    int most = trial->step > 1 ? test_length(1, trial->step) : 1;
+
     for (size_t i = 0; i < KINDS; i++) {
-        if (h->contended && !kinds[i].waits)
+        if (!fits(trial, &kinds[i]))
             continue;
-        int step = kinds[i].fully && !h->contended ? 1 : most;
+        bool fully = i == 0 || (kinds[i].fully && !trial->waits && !trial->locks);
+        int step = fully ? 1 : most;
         int n = 1 + (int)i % step, times = 0; /* with steps each kind begins at another place */
-        while (n < N_MAX && scene(h, &kinds[i], n)) {
+        while (n < N_MAX && trial->scene(h, &kinds[i], n)) {
             n += step;
             times++;
         }
@@ -635,49 +643,114 @@ static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind 
     }
 }
 
+#define CUTS .drop = proxy_drop_reply, .then = PROXY_THEN_CUT
+#define SILENCES .drop = proxy_drop_reply, .then = PROXY_THEN_SILENT
+
 /* The session ends at each request of each kind of call, and the answer is lost. A lock is granted in the next session,
  * on the one node that it has there. Modes: F5, F50. */
 WORLD_TEST(expiry_without_each_answer)
 {
-    play(begin_in(SESSION_MS), expire_without_answer, 1);
+    play(&(struct trial){expire_at, .hold = proxy_hold_reply});
 }
 
 /* The same, and the answer comes: it proves nothing any more. A hold that was granted on it is lost, and the callback
  * reports that once. Modes: F10, F50. */
 WORLD_TEST(expiry_before_each_answer)
 {
-    play(begin_in(SESSION_MS), expire_before_answer, test_length(1, 3));
+    play(&(struct trial){expire_at, .hold = proxy_hold_reply, .late = true, .step = 3});
 }
 
 /* The server hears the request after the end. Modes: F50. */
 WORLD_TEST(expiry_before_each_request)
 {
-    play(begin_in(SESSION_MS), expire_before_request, test_length(1, 3));
+    play(&(struct trial){expire_at, .hold = proxy_hold_request, .late = true, .step = 3});
 }
 
 /* The answer to each request of each kind of call is lost with the link: the call is done, on one node, in the same
  * session, and nothing is left. Modes: F1, F13, F14, F40. */
 WORLD_TEST(cut_before_each_answer)
 {
-    play(begin_in(SESSION_MS), cut_answer_at, 1);
+    play(&(struct trial){lose_at, CUTS});
 }
 
 /* The same, and the connection stays open and silent. Modes: F1, F13. */
 WORLD_TEST(silence_before_each_answer)
 {
-    play(begin_in(SILENT_SESSION_MS), silence_answer_at, test_length(1, 6));
+    play(&(struct trial){lose_at, SILENCES, .step = 6});
 }
 
 /* The server never gets the request. Modes: F13, F14. */
 WORLD_TEST(cut_before_each_request)
 {
-    play(begin_in(SESSION_MS), cut_request_at, test_length(1, 2));
+    play(&(struct trial){lose_at, .drop = proxy_drop_request, .step = 2});
+}
+
+/* The answer to a create is lost, and so is that to each request of its recovery: to the quorum write, the list, exists.
+ * Still there is one node, and it is granted. */
+WORLD_TEST(cut_before_each_answer_to_a_recovery)
+{
+    play(&(struct trial){lose_at, CUTS, .recovers = true, .locks = true, .step = 6});
+}
+
+WORLD_TEST(silence_before_each_answer_to_a_recovery)
+{
+    play(&(struct trial){lose_at, SILENCES, .recovers = true, .locks = true, .step = 12});
 }
 
 /* The client is closed there, with time for it or without. */
 WORLD_TEST(close_at_each_request)
 {
-    play(begin_in(SESSION_MS), close_at, test_length(1, 4));
+    play(&(struct trial){close_at, .hold = proxy_hold_reply, .step = 4});
+}
+
+/* --- giving up -------------------------------------------------------------------------------- */
+
+#define PATIENCE_MS 300
+
+/* A call that has not got its lock ends in time by its cancel object, or its deadline, though no answer comes. */
+static bool give_up_at(struct hall *h, const struct kind *kind, int n)
+{
+    int code = h->trial->code;
+
+    enter(h, false);
+    if (code == ZKL_ETIMEDOUT)
+        h->wait.deadline_ns = zkl_now_ns() + PATIENCE_MS * INT64_C(1000000);
+    check_ok(proxy_refuse(h->proxy, !is_silent(h->trial)));
+    bool lost = begin_and_lose(h, kind, n);
+    if (code == ZKL_ECANCELED && lost)
+        zkl_cancel_set(h->wait.cancel);
+    lag_begin();
+    int rc = actor_end(h->actor, WAIT_MS);
+    bool gave_up = rc == code;
+    check_true(lag_end_ms() < REST_MS || !gave_up);
+    check_true(gave_up || h->ours.granted);
+    check_ok(proxy_refuse(h->proxy, false));
+    proxy_cut(h->proxy); /* else the client waits for the silence to last */
+    check_after_loss(h, kind, gave_up ? 0 : rc);
+    h->wait = (struct zkl_wait)ZKL_WAIT_INIT;
+    h->alone = true;
+    check_works(h, kind);
+    leave(h);
+    return lost || gave_up;
+}
+
+/* The answer to each request of a lock is missing until its caller gives up: the call ends in time, and the client deletes
+ * the nodes at most 1 s after the link is back (Curator's and Kazoo's ghosts). Modes: F3, F25. */
+WORLD_TEST(a_cancel_without_each_answer)
+{
+    play(&(struct trial){give_up_at, SILENCES, .locks = true, .step = 6, .code = ZKL_ECANCELED});
+}
+
+/* Modes: F2, F25, F40. */
+WORLD_TEST(a_deadline_without_each_answer)
+{
+    play(&(struct trial){give_up_at, SILENCES, .locks = true, .step = 6, .code = ZKL_ETIMEDOUT});
+}
+
+/* The answer is lost with the link, and none comes to recover by until then. */
+WORLD_TEST(a_deadline_without_a_link_at_each_answer)
+{
+    play(&(struct trial){give_up_at, CUTS, .locks = true, .step = 6, .code = ZKL_ETIMEDOUT});
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
@@ -717,14 +790,13 @@ static void wait_for_them(struct hall *h, const struct kind *kind, struct zkl_pe
 }
 
 /* False: it waits before its nth request. */
-static bool lose_and_wait_at(struct hall *h, const struct kind *kind, const struct loss *loss,
-                             int n)
+static bool lose_and_wait_at(struct hall *h, const struct kind *kind, int n)
 {
     struct zkl_permit *permits[PERMITS];
 
     enter(h, true);
     they_take_all(h, permits);
-    bool lost = begin_and_lose(h, kind, loss, n);
+    bool lost = begin_and_lose(h, kind, n);
     check_true(actor_busy(h->actor));
     if (n % 2) /* else they release while it recovers */
         check_wait(zkl_client_get_state(h->ours.client) == ZKL_CLIENT_CONNECTED && waits(h),
@@ -736,71 +808,97 @@ static bool lose_and_wait_at(struct hall *h, const struct kind *kind, const stru
     return lost;
 }
 
-static bool cut_and_wait_at(struct hall *h, const struct kind *kind, int n)
-{
-    return lose_and_wait_at(h, kind, &answer_cut, n);
-}
-
-static bool silence_and_wait_at(struct hall *h, const struct kind *kind, int n)
-{
-    return lose_and_wait_at(h, kind, &answer_silent, n);
-}
-
 /* The answer to each request of a call that has to wait is lost, those of its watches too, with the link or in silence;
  * what it waits for is released later, or just then. */
 WORLD_TEST(cut_before_each_answer_to_a_waiter)
 {
-    struct hall *h = begin_in(SESSION_MS);
-
-    h->contended = true;
-    play(h, cut_and_wait_at, 1);
+    play(&(struct trial){lose_and_wait_at, CUTS, .waits = true});
 }
 
 WORLD_TEST(silence_before_each_answer_to_a_waiter)
 {
-    struct hall *h = begin_in(SILENT_SESSION_MS);
+    play(&(struct trial){lose_and_wait_at, SILENCES, .waits = true, .step = 6});
+}
 
-    h->contended = true;
-    play(h, silence_and_wait_at, test_length(1, 6));
+/* False: whoever gives up has nothing more to ask before its nth request. */
+static bool lose_behind_a_wait_at(struct hall *h, const struct kind *kind, int n)
+{
+    struct zkl_permit *permits[PERMITS];
+
+    wait_for_them(h, kind, permits);
+    int64_t links = fault_links(h->ours.client);
+    check_ok(h->trial->drop(h->proxy, PROXY_ANY, n, h->trial->then));
+    zkl_cancel_set(h->wait.cancel);
+    check_num(actor_end(h->actor, REST_MS), ==, ZKL_ECANCELED);
+    check_wait(proxy_wait_dropped(h->proxy, 0) == 0 ||
+                   (fault_contenders(h->ours.client) == 0 && fault_watches(h->ours.client) == 0),
+               WAIT_MS);
+    bool lost = proxy_wait_dropped(h->proxy, 0) == 0;
+    if (lost)
+        fault_check_reconnect(h->ours.client, links);
+    check_wait(fault_contenders(h->ours.client) == 0, REST_MS);
+    check_wait(fault_watches(h->ours.client) == 0, REST_MS);
+    check_wait(fault_server_watches(h->ours.client) == 0, REST_MS);
+    check_wait(fault_children(h->wire, paths[AT_MUTEX]) == 1, REST_MS); /* theirs */
+    they_let_go(h, permits);
+    check_after_loss(h, kind, 0);
+    proxy_disarm(h->proxy);
+    leave(h);
+    return lost;
+}
+
+/* A waiter gives up, and the answer to each request by which its node and watches are removed is lost: neither the client
+ * nor the server keeps any of them, though the watched node lives on. Modes: F49. */
+WORLD_TEST(cut_before_each_answer_behind_a_wait)
+{
+    play(&(struct trial){lose_behind_a_wait_at, CUTS, .waits = true, .step = 3});
+}
+
+WORLD_TEST(silence_before_each_answer_behind_a_wait)
+{
+    play(&(struct trial){lose_behind_a_wait_at, SILENCES, .waits = true, .step = 6});
+}
+
+static bool expire_while_waiting(struct hall *h, const struct kind *kind, int n)
+{
+    struct zkl_permit *permits[PERMITS];
+
+    if (n > 1)
+        return false;
+    wait_for_them(h, kind, permits);
+    fault_expire(h->ours.client, 0);
+    check_wait(connected_anew(h) && waits(h), WAIT_MS);
+    check_true(actor_busy(h->actor));
+    h->session = fault_session(h->ours.client);
+    they_let_go(h, permits);
+    check_ok(actor_end(h->actor, WAIT_MS));
+    check_num(h->ours.told.lost, ==, 0);
+    leave(h);
+    return true;
 }
 
 /* The session ends while it waits: it waits again in the next one, and is granted there. Modes: F6. */
 WORLD_TEST(expiry_while_waiting)
 {
-    struct hall *h = begin_in(SESSION_MS);
+    play(&(struct trial){expire_while_waiting, .waits = true});
+}
+
+static bool close_while_it_waits(struct hall *h, const struct kind *kind, int n)
+{
     struct zkl_permit *permits[PERMITS];
 
-    for (size_t i = 0; i < KINDS; i++) {
-        if (!kinds[i].waits)
-            continue;
-        wait_for_them(h, &kinds[i], permits);
-        fault_expire(h->ours.client, 0);
-        check_wait(connected_anew(h) && waits(h), WAIT_MS);
-        check_true(actor_busy(h->actor));
-        h->session = fault_session(h->ours.client);
-        they_let_go(h, permits);
-        check_ok(actor_end(h->actor, WAIT_MS));
-        check_num(h->ours.told.lost, ==, 0);
-        leave(h);
-    }
+    wait_for_them(h, kind, permits);
+    close_ours(h, n > 1);
+    check_num(actor_end(h->actor, 5000), ==, ZKL_ECLOSED);
+    they_let_go(h, permits);
+    leave(h);
+    return n == 1;
 }
 
 /* The test closes the client, or gives it up, while a call waits: the call ends immediately. */
 WORLD_TEST(close_while_waiting)
 {
-    struct hall *h = begin_in(SESSION_MS);
-    struct zkl_permit *permits[PERMITS];
-
-    for (size_t i = 0; i < KINDS * 2; i++) {
-        const struct kind *kind = &kinds[i / 2];
-        if (!kind->waits)
-            continue;
-        wait_for_them(h, kind, permits);
-        close_ours(h, i % 2);
-        check_num(actor_end(h->actor, 5000), ==, ZKL_ECLOSED);
-        they_let_go(h, permits);
-        leave(h);
-    }
+    play(&(struct trial){close_while_it_waits, .waits = true});
 }
 
 static void limit_watches(struct hall *h, size_t bytes)
@@ -810,36 +908,39 @@ static void limit_watches(struct hall *h, size_t bytes)
     zkl_driver_unlock(h->ours.client->driver);
 }
 
+static bool wait_without_a_watch(struct hall *h, const struct kind *kind, int n)
+{
+    struct zkl_permit *permits[PERMITS];
+
+    if (n > 1)
+        return false;
+    enter(h, true);
+    they_take_all(h, permits);
+    limit_watches(h, 20);
+    begin(h, kind);
+    check_num(actor_end(h->actor, WAIT_MS), ==, ZKL_ESYSTEM);
+    check_true(strstr(h->detail, "watch is available") != NULL);
+    check_true(kind->use != use_mutex ||
+               strstr(h->detail, "as many nodes as it can restore") != NULL);
+    check_wait(fault_contenders(h->ours.client) == 0, WAIT_MS);
+    check_num(fault_children(h->wire, paths[AT_MUTEX]), ==, 1);
+    limit_watches(h, ZKL_WATCH_BYTES_MAX);
+    begin(h, kind);
+    check_wait(waits(h), WAIT_MS);
+    they_let_go(h, permits);
+    check_ok(actor_end(h->actor, WAIT_MS));
+    limit_watches(h, 20);
+    make_node(h);
+    h->contended = false;
+    begin(h, kind);
+    check_ok(actor_end(h->actor, WAIT_MS));
+    leave(h);
+    return true;
+}
+
 /* A client watches as much as it can restore. Each call that would wait says so, leaves nothing, and can be repeated when
  * there is room. A call that need not wait succeeds. */
 WORLD_TEST(no_watch_for_a_wait)
 {
-    struct hall *h = begin_in(SESSION_MS);
-    struct zkl_permit *permits[PERMITS];
-
-    for (size_t i = 0; i < KINDS; i++) {
-        if (!kinds[i].waits)
-            continue;
-        enter(h, true);
-        they_take_all(h, permits);
-        limit_watches(h, 20);
-        begin(h, &kinds[i]);
-        check_num(actor_end(h->actor, WAIT_MS), ==, ZKL_ESYSTEM);
-        check_true(strstr(h->detail, "watch is available") != NULL);
-        check_true(kinds[i].use != use_mutex ||
-                   strstr(h->detail, "as many nodes as it can restore") != NULL);
-        check_wait(fault_contenders(h->ours.client) == 0, WAIT_MS);
-        check_num(fault_children(h->wire, paths[AT_MUTEX]), ==, 1);
-        limit_watches(h, ZKL_WATCH_BYTES_MAX);
-        begin(h, &kinds[i]);
-        check_wait(waits(h), WAIT_MS);
-        they_let_go(h, permits);
-        check_ok(actor_end(h->actor, WAIT_MS));
-        limit_watches(h, 20);
-        make_node(h);
-        h->contended = false;
-        begin(h, &kinds[i]);
-        check_ok(actor_end(h->actor, WAIT_MS));
-        leave(h);
-    }
+    play(&(struct trial){wait_without_a_watch, .waits = true});
 }

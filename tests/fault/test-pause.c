@@ -21,26 +21,13 @@ static struct shared {
     atomic_bool quit;
     atomic_ullong token;
     atomic_llong window_ms; /* at the first look after the pause */
-    atomic_int told;        /* callbacks that had begun when that look was over */
-    atomic_int lost, reason, suspect, held;
+    atomic_int early;       /* callbacks that had begun when that look was over */
+    struct told told;
     atomic_int lock_rc, still_held, unlock_rc, owed_rc;
     atomic_int rc; /* of the manual's example */
 } * b;
 
 /* --- the child -------------------------------------------------------------------------------- */
-
-static void told(const struct zkl_hold_event *event, void *unused)
-{
-    (void)unused;
-    if (event->state == ZKL_HOLD_LOST) {
-        b->reason = (int)event->reason;
-        b->lost++;
-    } else if (event->state == ZKL_HOLD_SUSPECT) {
-        b->suspect++;
-    } else {
-        b->held++;
-    }
-}
 
 static struct zkl_mutex *its; /* the child's */
 
@@ -58,15 +45,15 @@ static void work_until_paused(void)
 /* The window is looked at before anything else: what the thread does for a living would come next. */
 static void look_and_unlock(void)
 {
-    b->lost = b->suspect = b->held = 0;
+    b->told = (struct told){0};
     b->lock_rc = zkl_mutex_lock(its);
     work_until_paused();
     b->window_ms = zkl_mutex_window_ms(its);
-    b->told = b->lost + b->suspect + b->held;
+    b->early = b->told.lost + b->told.suspect + b->told.held;
     b->still_held = zkl_mutex_still_held(its, 0);
     b->woken = b->go;
     int64_t end = net_now_ms() + WAIT_MS;
-    while (b->lost == 0 && net_now_ms() < end)
+    while (b->told.lost == 0 && net_now_ms() < end)
         net_nap_ms(2);
     b->unlock_rc = zkl_mutex_unlock(its);
     b->owed_rc = zkl_mutex_unlock(its);
@@ -87,7 +74,7 @@ static int do_locked(struct zkl_mutex *mutex, void (*work)(void))
 /* It looks at nothing but the clock, and is done as soon as it has been stopped. */
 static void do_the_example(void)
 {
-    b->held = 0;
+    b->told.held = 0;
     b->rc = do_locked(its, work_until_paused);
 }
 
@@ -100,7 +87,7 @@ static void child_main(void (*one_round)(void))
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&its, client, "/pause", NULL) != 0)
         _exit(1);
-    zkl_mutex_set_callback(its, told, NULL);
+    zkl_mutex_set_callback(its, told_fn, &b->told);
     while (!b->quit) {
         if (b->go > b->through) {
             one_round();
@@ -148,7 +135,7 @@ static int stop_and_go_on(pid_t pid, struct zkl_mutex *rival, int round)
     check_ok(kill(pid, SIGSTOP));
     check_num(waitpid(pid, &status, WUNTRACED), ==, pid);
     int64_t stopped_ms = net_now_ms();
-    int held = b->held; /* again, before it was stopped */
+    int held = b->told.held; /* again, before it was stopped */
     check_true(held == 0 || lag_is_slow());
     check_ok(zkl_mutex_lock_for(rival, WAIT_MS)); /* once the session has ended */
     check_num(zkl_mutex_token(rival), >, token);
@@ -165,9 +152,9 @@ static void pause_once(pid_t pid, struct zkl_mutex *rival, int round)
     check_num(b->window_ms, ==, 0);
     check_num(b->still_held, ==, 0);
     check_wait(b->through == round, WAIT_MS);
-    check_num(b->lost, ==, 1);
-    check_true(b->reason == ZKL_REASON_EXPIRED || b->reason == ZKL_REASON_NODE_DELETED);
-    check_num(b->held, ==, held);
+    check_num(b->told.lost, ==, 1);
+    check_true(b->told.reason == ZKL_REASON_EXPIRED || b->told.reason == ZKL_REASON_NODE_DELETED);
+    check_num(b->told.held, ==, held);
     check_num(b->unlock_rc, ==, ZKL_ELOST);
     check_num(b->owed_rc, ==, ZKL_ENOTOWNER);
     check_num(zkl_mutex_still_held(rival, 1), ==, 1);
@@ -190,7 +177,7 @@ WORLD_TEST(stopped_holder_sees_it_at_the_first_look)
 
     for (int round = 1; first < rounds && round <= 10 * rounds; round++) {
         pause_once(pid, rival, round);
-        first += b->told == 0;
+        first += b->early == 0;
     }
     end_child(pid);
     if (first == 0) {

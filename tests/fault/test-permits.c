@@ -53,24 +53,6 @@ static int acquire(struct zkl_semaphore *semaphore, int count, int ms, struct zk
     return zkl_semaphore_acquire(semaphore, count, &wait, permits);
 }
 
-/* A deadline that passes in the silence after a lost answer: in time, and nothing stays.
- * Modes: F40. */
-WORLD_TEST(a_deadline_holds_and_nothing_stays)
-{
-    static const enum proxy_op ops[] = {PROXY_CREATE2, PROXY_MULTI};
-    struct bench *b = begin();
-    struct zkl_permit *permits[PERMITS];
-    for (int i = 0; i < 2; i++) {
-        check_ok(proxy_drop_reply(b->proxy, ops[i], i == 0 ? 2 : 1, PROXY_THEN_SILENT));
-        lag_begin();
-        check_num(acquire(b->semaphore, 1 + i, 300, permits), ==, ZKL_ETIMEDOUT);
-        check_num(lag_end_ms(), <, 1200);
-        check_wait(fault_children(b->wire, leases) == 0 && fault_children(b->wire, locks) == 0,
-                   WAIT_MS);
-        check_rest(b);
-    }
-}
-
 static int act_try(struct zkl_mutex *unused, void *semaphore)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;

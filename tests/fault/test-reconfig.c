@@ -115,14 +115,6 @@ static void replace(zhandle_t *zh, int i)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-struct user {
-    struct zkl_client *client;
-    struct zkl_mutex *mutex;
-    struct told told;
-    int64_t session;
-    uint64_t token;
-};
-
 static void servers_from(int first, int count, char *out, size_t size)
 {
     size_t used = 0;
@@ -133,7 +125,7 @@ static void servers_from(int first, int count, char *out, size_t size)
 }
 
 /* Who follows knows one server only, the last to go. */
-static void user_begin(struct user *u, const char *path, bool follows)
+static struct zkl_client *client_at(bool follows)
 {
     char servers[200];
 
@@ -141,47 +133,26 @@ static void user_begin(struct user *u, const char *path, bool follows)
     struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
     options.connect_timeout_ms = SETTLE_MS;
     options.follow_ensemble = follows;
-    memset(u, 0, sizeof *u);
-    check_ok(zkl_client_open(&u->client, &options));
-    u->mutex = fault_mutex(u->client, path);
-    check_ok(zkl_mutex_set_callback(u->mutex, told_fn, &u->told));
-    u->session = zkl_client_session_id(u->client);
-}
-
-static void user_end(struct user *u)
-{
-    check_ok(zkl_mutex_free(u->mutex));
-    check_ok(zkl_client_free(u->client));
+    return world_client_with(&options);
 }
 
 static bool is_at(struct zkl_client *client, int from)
 {
-    char address[80];
     bool is = false;
 
-    if (zkl_client_server(client, address, sizeof address) <= 0)
-        return false;
     for (int i = from; i < NODES; i++)
-        is = is || strcmp(address, zks_address(server, (size_t)order[i])) == 0;
+        is = is || fault_is_at(client, zks_address(server, (size_t)order[i]));
     return is;
 }
 
-/* Held, by the same session and with the same token; the window has never been empty. */
-static bool holds(const struct user *u)
+/* Held as ever, the window has never been empty, and it is connected to one of those from here on. */
+static bool has_moved(struct holder *h, int from)
 {
-    check_num(zkl_client_session_id(u->client), ==, u->session);
-    check_num(zkl_mutex_token(u->mutex), ==, u->token);
-    check_num(zkl_mutex_still_held(u->mutex, 1), ==, 1);
-    check_num(u->told.lost, ==, 0);
-    check_num(u->told.suspect_reason, !=, ZKL_REASON_WINDOW);
-    return u->told.held == u->told.suspect; /* as often back as it was in doubt */
-}
-
-/* Is connected to one of those from here on? */
-static bool has_moved(const struct user *u, int from)
-{
-    return holds(u) && zkl_client_get_state(u->client) == ZKL_CLIENT_CONNECTED &&
-           is_at(u->client, from);
+    check_num(zkl_mutex_still_held(h->mutex, 1), ==, 1);
+    fault_check_held(h);
+    check_num(h->told.suspect_reason, !=, ZKL_REASON_WINDOW);
+    return h->told.held == h->told.suspect && /* as often back as it was in doubt */
+           fault_connected(h->client) && is_at(h->client, from);
 }
 
 /* --- tests ------------------------------------------------------------------------------------ */
@@ -191,46 +162,49 @@ static bool has_moved(const struct user *u, int from)
  * has the locks when they are released. Method: a new server votes, an old one does not any more, and
  * then ends; three times. Who follows is at the last one to go, and the ensemble's list had none of
  * the new ones when it was first read. Modes: F77, F93. */
-TEST(three_servers_are_replaced_by_others)
+WORLD_TEST(three_servers_are_replaced_by_others)
 {
-    struct user given, follower, waiters[2];
+    static const char *const paths[2] = {"/reconfig/given", "/reconfig/follower"};
+    struct holder *holders[2];
+    struct zkl_client *waiting[2];
+    struct zkl_mutex *wanted[2];
     struct actor *a[2];
+    int64_t sessions[2];
     zhandle_t *zh = admin();
     char servers[200];
 
     hide_new_nodes(zh);
     set_order(zks_wait_leader(server, ZKS_READY_MS));
-    user_begin(&given, "/reconfig/given", false);
-    user_begin(&follower, "/reconfig/follower", true);
-    struct user *holders[] = {&given, &follower};
     for (int i = 0; i < 2; i++) {
-        check_ok(zkl_mutex_lock_for(holders[i]->mutex, SETTLE_MS));
-        holders[i]->token = zkl_mutex_token(holders[i]->mutex);
-        user_begin(&waiters[i], i == 0 ? "/reconfig/given" : "/reconfig/follower", true);
-        a[i] = actor_new();
-        actor_begin(a[i], act_lock, waiters[i].mutex, NULL);
+        holders[i] = world_holder(client_at(i == 1), paths[i]);
+        waiting[i] = client_at(true);
+        sessions[i] = fault_session(waiting[i]);
+        wanted[i] = world_mutex(waiting[i], paths[i]);
+        actor_begin(a[i] = world_actor(), act_lock, wanted[i], NULL);
     }
     for (int i = 0; i < OLD; i++) {
         replace(zh, i);
         servers_from(i + 1, OLD, servers, sizeof servers);
-        check_ok(zkl_client_set_servers(given.client, servers));
+        check_ok(zkl_client_set_servers(holders[0]->client, servers));
         check_ok(zoo_set_servers(zh, servers));
         check_ok(zks_stop_node(server, (size_t)order[i]));
-        check_wait(has_moved(&given, i + 1) && has_moved(&follower, i + 1), SETTLE_MS);
+        check_wait(has_moved(holders[0], i + 1) && has_moved(holders[1], i + 1), SETTLE_MS);
     }
     for (int i = 0; i < 2; i++) {
+        uint64_t token = 0;
         check_true(actor_busy(a[i]));
-        check_wait(is_at(waiters[i].client, OLD), SETTLE_MS);
+        check_wait(is_at(waiting[i], OLD), SETTLE_MS);
         check_ok(zkl_mutex_unlock(holders[i]->mutex));
         check_ok(actor_end(a[i], SETTLE_MS));
-        check_num(zkl_client_session_id(waiters[i].client), ==, waiters[i].session);
-        uint64_t token = 0;
-        actor_do(a[i], act_token, waiters[i].mutex, &token);
+        check_num(fault_session(waiting[i]), ==, sessions[i]);
+        actor_do(a[i], act_token, wanted[i], &token);
         check_num(token, >, holders[i]->token);
-        check_ok(actor_do(a[i], act_unlock, waiters[i].mutex, NULL));
-        actor_free(a[i]);
-        user_end(&waiters[i]);
-        user_end(holders[i]);
+        check_ok(actor_do(a[i], act_unlock, wanted[i], NULL));
+        /* The server that is asked for what is left does not run any more. */
+        world_drop(wanted[i]);
+        world_drop(waiting[i]);
+        world_drop(holders[i]->mutex);
+        world_drop(holders[i]->client);
     }
     zookeeper_close(zh);
 }

@@ -9,24 +9,6 @@
 #define SESSION_MS 4000
 #define OPEN_MS 1500
 
-static struct zks *zks;
-
-static void begin(const struct zks_options *options)
-{
-    char err[512] = "";
-
-    if (zks_start(&zks, options, err, sizeof err) != 0)
-        fail_msg("%s", err);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    zks_stop(zks);
-    zks = NULL;
-    return 0;
-}
-
 /* An open that fails, and what its sentence says; tries until then, as a server may answer nothing at first. */
 static void check_refused(const char *servers, const char *says)
 {
@@ -44,24 +26,22 @@ static void check_refused(const char *servers, const char *says)
 
 static void check_limit(struct zks_options options, const char *says)
 {
-    struct wire *wire = NULL;
+    struct zks *zks = world_server(&options);
 
-    begin(&options);
-    check_ok(wire_open(&wire, zks_host(), zks_port(zks, 0), 2 * WAIT_MS)); /* it sends no pings */
+    world_wire_to(zks, 0, 2 * WAIT_MS); /* it sends no pings */
     check_refused(zks_connect_string(zks), says);
-    wire_close(wire);
 }
 
 /* Goal: the sentence asks for the limit before it asks for TLS. Method: one connection is allowed, and there. Seen
  * red: "does that port want TLS, or SASL?" alone. */
-TEST_IN(the_limit_of_connections_comes_first, NULL, end)
+WORLD_TEST(the_limit_of_connections_comes_first)
 {
     check_limit((struct zks_options){.cfg_extra = "maxClientCnxns=1"},
                 "hung up: has it reached its limit of connections");
 }
 
 /* Goal: as for a limit for all clients together. */
-TEST_IN(so_does_the_limit_for_all, NULL, end)
+WORLD_TEST(so_does_the_limit_for_all)
 {
     check_limit((struct zks_options){.jvm_extra = "-Dzookeeper.maxCnxns=1"},
                 "(maxClientCnxns) or in all");
@@ -69,28 +49,24 @@ TEST_IN(so_does_the_limit_for_all, NULL, end)
 
 static void check_local(const char *servers)
 {
-    struct zkl_client *client = fault_open(servers, SESSION_MS);
-    struct zkl_semaphore *semaphore;
+    struct zkl_client *client = world_open(servers, SESSION_MS);
+    struct zkl_semaphore *semaphore = world_semaphore(client, "/local/s", 1, NULL);
     struct zkl_permit *permit;
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct zkl_mutex *mutex = fault_mutex(client, "/local");
 
     wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
-    check_num(zkl_mutex_lock_for(mutex, WAIT_MS), ==, ZKL_EUNIMPLEMENTED);
+    check_num(zkl_mutex_lock_for(world_mutex(client, "/local"), WAIT_MS), ==, ZKL_EUNIMPLEMENTED);
     assert_non_null(strstr(zkl_error_detail(), "-120: the session is local to its server"));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_semaphore_new(&semaphore, client, "/local/s", 1, NULL));
     check_num(zkl_semaphore_acquire(semaphore, 1, &wait, &permit), ==, ZKL_EUNIMPLEMENTED);
     assert_non_null(strstr(zkl_error_detail(), "turn localSessionsEnabled off"));
-    check_ok(zkl_semaphore_free(semaphore));
-    zkl_client_close(client, WAIT_MS);
-    zkl_client_free(client);
 }
 
 /* Goal: a session that can hold no lock is named as such, and a server without the others, too. */
-TEST_IN(local_sessions_and_a_missing_quorum_are_named, NULL, end)
+WORLD_TEST(local_sessions_and_a_missing_quorum_are_named)
 {
-    begin(&(struct zks_options){.nodes = 3, .cfg_extra = "localSessionsEnabled=true"});
+    struct zks *zks =
+        world_server(&(struct zks_options){.nodes = 3, .cfg_extra = "localSessionsEnabled=true"});
+
     check_local(zks_connect_string(zks));
     check_ok(zks_kill_node(zks, 1));
     check_ok(zks_kill_node(zks, 2));
@@ -98,7 +74,7 @@ TEST_IN(local_sessions_and_a_missing_quorum_are_named, NULL, end)
 }
 
 /* Goal: where nothing listens no server "refused" anything. */
-TEST_IN(nothing_that_listens_is_named, NULL, end)
+WORLD_TEST(nothing_that_listens_is_named)
 {
     char address[32];
     int port = 0;
@@ -109,22 +85,16 @@ TEST_IN(nothing_that_listens_is_named, NULL, end)
 }
 
 /* Goal: a lock that ran out of time without a server says so, and why. Method: the server is killed. */
-TEST_IN(a_lock_says_why_no_server_was_of_use, NULL, end)
+WORLD_TEST(a_lock_says_why_no_server_was_of_use)
 {
-    struct zkl_client *client;
-    struct zkl_mutex *mutex;
     int64_t until_ms = net_now_ms() + WAIT_MS;
+    struct zks *zks = world_server(&(struct zks_options){0});
+    struct zkl_mutex *mutex = world_mutex(world_open(zks_connect_string(zks), SESSION_MS), "/why");
 
-    begin(&(struct zks_options){0});
-    client = fault_open(zks_connect_string(zks), SESSION_MS);
-    mutex = fault_mutex(client, "/why");
     check_ok(zks_kill_node(zks, 0));
     do
         check_num(zkl_mutex_lock_for(mutex, OPEN_MS), ==, ZKL_ETIMEDOUT);
     while (!strstr(zkl_error_detail(), "nothing listens there") && net_now_ms() < until_ms);
     if (!strstr(zkl_error_detail(), "nothing listens there"))
         fail_msg("%s", zkl_error_detail());
-    check_ok(zkl_mutex_free(mutex));
-    zkl_client_close(client, 0);
-    zkl_client_free(client);
 }

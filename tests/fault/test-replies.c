@@ -19,13 +19,8 @@
 
 static const char *const path = "/replies/m";
 
-/* A test: an answer that is lost, and what is played around it. */
-struct row {
-    const char *name;
-    void (*play)(struct bench *b, const struct row *row);
-    enum proxy_op op;
-    enum proxy_then then;
-};
+#define REPLY_TEST(name, session_ms)                                                               \
+    BENCH_TEST_OF(name, bench_make_path(bench_begin(path, session_ms, QUIET_MS)))
 
 static bool connected(const struct bench *b)
 {
@@ -44,35 +39,10 @@ static void check_only_ours(struct bench *b)
     fault_check_only(b->client, b->mutex, b->wire, path);
 }
 
-static int rounds(enum proxy_then then)
-{
-    return then == PROXY_THEN_CUT ? test_length(100, 10) : test_length(100, 1);
-}
-
-/* --- two losses in a row: the create's answer, and one of its recovery ------------------------ */
-
-/* The recovery of a lost create loses an answer too: that of the quorum write, of the list and of exists in
- * turn. Still there is one node, and it is granted. */
-static void lose_create_and(struct bench *b, const struct row *row)
-{
-    int n = row->op == PROXY_CHILDREN ? 2 : 1; /* the first list is lost with the create */
-
-    for (int i = 0; i < rounds(row->then); i++) {
-        check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
-        check_ok(proxy_drop_reply(b->proxy, row->op, n, row->then));
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_wait_dropped(b->proxy, 0));
-        check_only_ours(b);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-    }
-}
-
 /* The path is not there: the answer to one of its parts' creation is lost; it is made all the
  * same. */
-static void cut_before_the_answer_to_a_parents_creation(struct bench *b, const struct row *row)
+REPLY_TEST(cut_before_the_answer_to_a_parents_creation, CUT_SESSION_MS)
 {
-    (void)row;
     for (int nth = 1; nth <= 2; nth++) {
         check_ok(wire_delete_tree(b->wire, "/replies"));
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE_CONTAINER, nth, PROXY_THEN_CUT));
@@ -102,13 +72,12 @@ static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t
  * reaches the server, and a raw client makes the node in its own session. The client must not adopt
  * it, as the server removes it with that session (CURATOR-498); the client queues behind it. Modes:
  * F4. */
-static void node_of_another_session_is_not_adopted(struct bench *b, const struct row *row)
+REPLY_TEST(node_of_another_session_is_not_adopted, CUT_SESSION_MS)
 {
     struct actor *a = b->actor;
     struct note note = {0};
     char made[720];
 
-    (void)row;
     proxy_set_hook(b->proxy, note_path, &note);
     check_ok(proxy_refuse(b->proxy, true));
     check_ok(proxy_drop_request(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
@@ -128,55 +97,6 @@ static void node_of_another_session_is_not_adopted(struct bench *b, const struct
 
 /* --- the caller gives up in between ----------------------------------------------------------- */
 
-/* The answer is missing until the caller's deadline passes: the call ends in time. The client
- * deletes the node at most 1 s after the link is back (Curator's and Kazoo's ghosts). Modes: F2. */
-static void time_out_without_an_answer(struct bench *b, const struct row *row)
-{
-    for (int i = 0; i < test_length(50, 5); i++) {
-        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
-        int64_t start_ms = net_now_ms();
-        lag_begin();
-        check_num(zkl_mutex_lock_for(b->mutex, 100), ==, ZKL_ETIMEDOUT);
-        check_num(lag_end_ms(), <, 100 + SESSION_MS / 2);
-        check_num(net_now_ms() - start_ms, >=, 100);
-        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        int64_t links = fault_links(b->client);
-        proxy_cut(b->proxy);
-        fault_check_reconnect(b->client, links);
-        check_rest(b);
-    }
-}
-
-/* A call that nothing but its cancel object ends, in another thread. */
-static struct zkl_cancel *begin_to_wait(struct bench *b)
-{
-    struct zkl_cancel *cancel = world_cancel();
-
-    actor_begin(b->actor, act_lock_cancel, b->mutex, cancel);
-    return cancel;
-}
-
-static void give_up(struct bench *b, struct zkl_cancel *cancel)
-{
-    zkl_cancel_set(cancel);
-    check_num(actor_end(b->actor, 1000), ==, ZKL_ECANCELED);
-}
-
-/* The same by a cancel object, from another thread. Modes: F3. */
-static void cancel_without_an_answer(struct bench *b, const struct row *row)
-{
-    for (int i = 0; i < test_length(50, 5); i++) {
-        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
-        struct zkl_cancel *cancel = begin_to_wait(b);
-        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        give_up(b, cancel);
-        int64_t links = fault_links(b->client);
-        proxy_cut(b->proxy);
-        fault_check_reconnect(b->client, links);
-        check_rest(b);
-    }
-}
-
 static int cancel_when_dropped(struct zkl_mutex *unused, void *arg)
 {
     struct bench *b = arg;
@@ -191,14 +111,14 @@ static int cancel_when_dropped(struct zkl_mutex *unused, void *arg)
  * answer as well. Then the same thread locks again: it gets a new node, and the client deletes the
  * old one. A second create that a cut link takes along would be a sign that the server does not know
  * it, and the next ones would be others: so the client knows of the cut by then. Modes: F2. */
-static void give_up_during_recovery_and_lock_again(struct bench *b, const struct row *row)
+REPLY_TEST(give_up_during_recovery_and_lock_again, SESSION_MS)
 {
     static const enum proxy_op ops[] = {PROXY_MULTI, PROXY_CHILDREN, PROXY_EXISTS};
 
     for (int i = 0; i < test_length(60, 6); i++) {
         enum proxy_op op = ops[i % 3];
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
-        check_ok(proxy_drop_reply(b->proxy, op, op == PROXY_CHILDREN ? 2 : 1, row->then));
+        check_ok(proxy_drop_reply(b->proxy, op, op == PROXY_CHILDREN ? 2 : 1, PROXY_THEN_SILENT));
         check_ok(zkl_cancel_new(&b->cancel));
         actor_begin(b->actor, cancel_when_dropped, NULL, b);
         int rc = zkl_mutex_lock_until(b->mutex, ZKL_NO_DEADLINE, b->cancel);
@@ -216,43 +136,18 @@ static void give_up_during_recovery_and_lock_again(struct bench *b, const struct
     }
 }
 
-/* --- the delete ------------------------------------------------------------------------------- */
-
-/* The janitor's delete, of a waiter that gave up, loses its answer. */
-static void cut_before_the_answer_to_a_waiters_delete(struct bench *b, const struct row *row)
-{
-    (void)row;
-    check_ok(zkl_mutex_lock(b->rival));
-    for (int i = 0; i < test_length(100, 10); i++) {
-        check_ok(proxy_drop_reply(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
-        struct zkl_cancel *cancel = begin_to_wait(b);
-        check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
-        give_up(b, cancel);
-        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        check_wait(connected(b), WAIT_MS);
-        check_wait(fault_children(b->wire, path) == 1, REST_MS);
-    }
-    check_ok(zkl_mutex_unlock(b->rival));
-    check_rest(b);
-}
-
 /* --- watches ---------------------------------------------------------------------------------- */
 
-static int server_watches(struct bench *b)
-{
-    return flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client));
-}
-
 /* The event that would wake the waiter is lost. */
-static void lost_event_is_made_up_for(struct bench *b, const struct row *row)
+REPLY_TEST(lost_event_is_made_up_for, SESSION_MS)
 {
     struct actor *a = b->actor;
 
-    (void)row;
     for (int i = 0; i < test_length(100, 6); i++) {
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(a, act_lock, b->mutex, NULL);
-        check_wait(server_watches(b) == 2, WAIT_MS); /* else the event may be another */
+        check_wait(fault_server_watches(b->client) == 2,
+                   WAIT_MS); /* else the event may be another */
         check_ok(
             proxy_drop_reply(b->proxy, PROXY_EVENT, 1, i % 3 ? PROXY_THEN_CUT : PROXY_THEN_SILENT));
         check_ok(zkl_mutex_unlock(b->rival));
@@ -263,48 +158,38 @@ static void lost_event_is_made_up_for(struct bench *b, const struct row *row)
     }
 }
 
-/* A waiter that gave up loses the answer to the removal of its watch: neither the client nor the
- * server keeps the watch, though the watched node lives on. Modes: F49. */
-static void lose_the_removal_of_a_watch(struct bench *b, const struct row *row)
-{
-    check_ok(zkl_mutex_lock(b->rival));
-    for (int i = 0; i < rounds(row->then); i++) {
-        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
-        struct zkl_cancel *cancel = begin_to_wait(b);
-        check_wait(server_watches(b) == 2, WAIT_MS); /* else there is nothing to remove */
-        give_up(b, cancel);
-        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        check_wait(fault_watches(b->client) == 0, WAIT_MS);
-        check_wait(server_watches(b) == 0, REST_MS);
-        check_wait(fault_children(b->wire, path) == 1, REST_MS);
-    }
-    check_ok(zkl_mutex_unlock(b->rival));
-    check_rest(b);
-}
-
 /* --- the heartbeat ---------------------------------------------------------------------------- */
 
 /* A holder loses the answer to a heartbeat: the hold goes on, is suspect and held again, never
  * lost. */
-static void lose_a_heartbeat(struct bench *b, const struct row *row)
+static void lose_a_heartbeat(struct bench *b, enum proxy_then then)
 {
-    struct told told = {0};
+    struct told *told = &b->told;
 
-    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &told));
-    for (int i = 0; i < (row->then == PROXY_THEN_CUT ? 3 : 2); i++) {
-        int held = told.held;
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, told));
+    for (int i = 0; i < (then == PROXY_THEN_CUT ? 3 : 2); i++) {
+        int held = told->held;
         check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_drop_reply(b->proxy, row->op, 1, row->then));
+        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, then));
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        check_wait(told.held > held, WAIT_MS);
+        check_wait(told->held > held, WAIT_MS);
         check_num(zkl_mutex_window_ms(b->mutex), >, 0);
         check_only_ours(b);
         check_ok(zkl_mutex_unlock(b->mutex));
         check_rest(b);
-        check_num(told.lost, ==, 0);
-        check_num(told.held, ==, told.suspect);
+        check_num(told->lost, ==, 0);
+        check_num(told->held, ==, told->suspect);
     }
-    check_ok(zkl_mutex_set_callback(b->mutex, NULL, NULL));
+}
+
+REPLY_TEST(cut_before_the_answer_to_a_heartbeat, CUT_SESSION_MS)
+{
+    lose_a_heartbeat(b, PROXY_THEN_CUT);
+}
+
+REPLY_TEST(silence_before_the_answer_to_a_heartbeat, SESSION_MS)
+{
+    lose_a_heartbeat(b, PROXY_THEN_SILENT);
 }
 
 /* --- the close -------------------------------------------------------------------------------- */
@@ -338,57 +223,53 @@ static int close_client(struct zkl_mutex *unused, void *client)
     return zkl_client_close(client, WAIT_MS);
 }
 
+/* What is held comes once the close has begun, and nothing is outstanding when libzookeeper closes. On a busy machine that
+ * wait may end first. */
+static void check_close_waits(struct bench *b, int ms)
+{
+    int64_t begun_ns = zkl_now_ns();
+
+    calls_at_close = -1;
+    actor_begin(b->actor, close_client, NULL, b->client);
+    check_wait(zkl_client_get_state(b->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    proxy_release(b->proxy);
+    check_ok(actor_end(b->actor, WAIT_MS));
+    if (closed_ns - begun_ns < ms * INT64_C(1000000))
+        check_num(calls_at_close, ==, 0);
+}
+
 /* Goal: libzookeeper can lose and leak what is outstanding when it is closed just as it passes an answer on; so a close
  * that waits for one waits for the keepalive behind it, too. Method: the answer to a delete is held until the close has
  * begun, and the keepalive's comes somewhat later. */
-static void a_close_that_gets_an_answer_waits_for_the_keepalives(struct bench *b,
-                                                                 const struct row *row)
+REPLY_TEST(a_close_that_gets_an_answer_waits_for_the_keepalives, CUT_SESSION_MS)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
-    (void)row;
     options.posted_unlock = 1;
     world_drop(b->mutex);
     b->mutex = world_mutex_with(b->client, path, &options);
     check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-    calls_at_close = -1;
     check_ok(proxy_hold_reply(b->proxy, PROXY_DELETE, 1));
     check_ok(proxy_hold_request(b->proxy, PROXY_EXISTS, 1));
     check_ok(zkl_mutex_unlock(b->mutex));
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
     proxy_delay_ms(b->proxy, LATER_MS); /* of what comes from now on: the keepalive's answer */
-    int64_t begun_ns = zkl_now_ns();
-    actor_begin(b->actor, close_client, NULL, b->client);
-    check_wait(zkl_client_get_state(b->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
-    proxy_release(b->proxy);
-    check_ok(actor_end(b->actor, WAIT_MS));
-    if (closed_ns - begun_ns <
-        DRAIN_MS * INT64_C(1000000)) /* on a busy machine the drain may end first */
-        check_num(calls_at_close, ==, 0);
+    check_close_waits(b, DRAIN_MS);
 }
 
 /* Goal: a close waits a moment for what no caller waits for. Method: a keepalive's answer is held until the close has
  * begun. */
-static void a_close_waits_a_moment_for_the_keepalive(struct bench *b, const struct row *row)
+REPLY_TEST(a_close_waits_a_moment_for_the_keepalive, CUT_SESSION_MS)
 {
-    (void)row;
     check_ok(proxy_hold_reply(b->proxy, PROXY_EXISTS, 1));
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-    calls_at_close = -1;
-    int64_t begun_ns = zkl_now_ns();
-    actor_begin(b->actor, close_client, NULL, b->client);
-    check_wait(zkl_client_get_state(b->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
-    proxy_release(b->proxy);
-    check_ok(actor_end(b->actor, WAIT_MS));
-    if (closed_ns - begun_ns < MOMENT_MS * INT64_C(1000000)) /* as above */
-        check_num(calls_at_close, ==, 0);
+    check_close_waits(b, MOMENT_MS);
 }
 
 /* Goal: a server that is silent, maybe as it stands still for some seconds, gets the close's request before the link is
  * given up: else the locks of the client stay for a session timeout. Method: the answer to a keepalive is held. */
-static void a_silent_server_gets_the_close_at_once(struct bench *b, const struct row *row)
+REPLY_TEST(a_silent_server_gets_the_close_at_once, CUT_SESSION_MS)
 {
-    (void)row;
     check_ok(proxy_hold_reply(b->proxy, PROXY_EXISTS, 1));
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
     proxy_reset_counts(b->proxy);
@@ -398,63 +279,4 @@ static void a_silent_server_gets_the_close_at_once(struct bench *b, const struct
     check_num(lag_end_ms(), <, SOON_MS);
     proxy_release(b->proxy);
     check_ok(actor_end(b->actor, WAIT_MS));
-}
-
-#define CUT PROXY_THEN_CUT
-#define SILENT PROXY_THEN_SILENT
-#define ONE(f, op, then)                                                                           \
-    {                                                                                              \
-#f, f, op, then                                                                            \
-    }
-
-static const struct row rows[] = {
-    {"cut_before_the_answer_to_the_barrier", lose_create_and, PROXY_MULTI, CUT},
-    {"silence_before_the_answer_to_the_barrier", lose_create_and, PROXY_MULTI, SILENT},
-    {"cut_before_the_answer_to_the_second_list", lose_create_and, PROXY_CHILDREN, CUT},
-    {"cut_before_the_answer_to_exists", lose_create_and, PROXY_EXISTS, CUT},
-    {"silence_before_the_answer_to_exists", lose_create_and, PROXY_EXISTS, SILENT},
-    ONE(cut_before_the_answer_to_a_parents_creation, PROXY_CREATE_CONTAINER, CUT),
-    ONE(node_of_another_session_is_not_adopted, PROXY_CREATE2, CUT),
-    {"time_out_without_the_answer_to_create", time_out_without_an_answer, PROXY_CREATE2, SILENT},
-    {"time_out_without_the_answer_to_list", time_out_without_an_answer, PROXY_CHILDREN, SILENT},
-    {"cancel_without_the_answer_to_create", cancel_without_an_answer, PROXY_CREATE2, SILENT},
-    {"cancel_without_the_answer_to_list", cancel_without_an_answer, PROXY_CHILDREN, SILENT},
-    ONE(give_up_during_recovery_and_lock_again, PROXY_CREATE2, SILENT),
-    ONE(cut_before_the_answer_to_a_waiters_delete, PROXY_DELETE, CUT),
-    ONE(lost_event_is_made_up_for, PROXY_EVENT, SILENT),
-    {"cut_before_the_answer_to_a_watchs_removal", lose_the_removal_of_a_watch, PROXY_REMOVE_WATCHES,
-     CUT},
-    {"silence_before_the_answer_to_a_watchs_removal", lose_the_removal_of_a_watch,
-     PROXY_REMOVE_WATCHES, SILENT},
-    {"cut_before_the_answer_to_a_heartbeat", lose_a_heartbeat, PROXY_MULTI, CUT},
-    {"silence_before_the_answer_to_a_heartbeat", lose_a_heartbeat, PROXY_MULTI, SILENT},
-    ONE(a_close_that_gets_an_answer_waits_for_the_keepalives, PROXY_DELETE, CUT),
-    ONE(a_close_waits_a_moment_for_the_keepalive, PROXY_EXISTS, CUT),
-    ONE(a_silent_server_gets_the_close_at_once, PROXY_EXISTS, CUT),
-};
-#define ROWS (sizeof rows / sizeof *rows)
-
-static const struct row *running;
-
-static void run(void)
-{
-    int session_ms = running->then == CUT ? CUT_SESSION_MS : SESSION_MS;
-
-    running->play(bench_make_path(bench_begin(path, session_ms, QUIET_MS)), running);
-}
-
-static void run_row(void **state)
-{
-    static struct world_case in_a_world = {run};
-    void *world = &in_a_world;
-
-    running = *state;
-    world_run(&world);
-}
-
-int main(int argc, char **argv)
-{
-    for (size_t i = 0; i < ROWS; i++)
-        tests_add(rows[i].name, run_row, NULL, world_end, (void *)(uintptr_t)&rows[i]);
-    return fault_main(argc, argv, NULL);
 }

@@ -12,7 +12,6 @@
 
 #include <zklock/async.h>
 #include <zklock/inspect.h>
-#include <zklock/metrics.h>
 
 #include "api/client.h"
 #include "driver/handle.h"
@@ -243,19 +242,6 @@ __attribute__((format(printf, 1, 2))) static struct zkl_client *open_servers(con
     return world_open(servers, SESSION_MS);
 }
 
-static bool is_connected(struct zkl_client *client)
-{
-    return zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED;
-}
-
-static bool is_linked_to(struct zkl_client *client, struct proxy *proxy)
-{
-    char address[80];
-
-    return zkl_client_server(client, address, sizeof address) > 0 &&
-           strcmp(address, proxy_address(proxy)) == 0;
-}
-
 /* --- a slow resolver, a dead one --------------------------------------------------------------- */
 
 #define RESOLVER_TEST(name) WORLD_TEST_IN(name, set_up, tear_down)
@@ -319,7 +305,7 @@ RESOLVER_TEST(a_name_may_come_to_exist)
     check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
     check_num(counts[1], ==, 0);
     is_at(0, "a.test", "127.0.0.1");
-    check_wait(is_connected(client), WAIT_MS);
+    check_wait(fault_connected(client), WAIT_MS);
     check_wait(counts[1] == 1, WAIT_MS);
     check_num(counts[0], <=, 2); /* once for each client, however often it was looked up */
 }
@@ -329,38 +315,33 @@ RESOLVER_TEST(a_name_may_come_to_exist)
 RESOLVER_TEST(a_link_is_had_back_without_the_resolver)
 {
     struct proxy *proxy = proxy_on("127.0.0.1", 0);
-    static struct told told;
 
     is_at(0, "s.test", "127.0.0.1");
     struct zkl_client *client = open_servers("s.test:%d", proxy_port(proxy));
-    struct zkl_mutex *mutex = world_mutex(client, path),
-                     *other = world_mutex(client, "/resolver/o");
-    struct zkl_mutex *third = world_mutex(client, "/resolver/t");
-    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
-    check_ok(zkl_mutex_lock(mutex));
+    struct holder *h = world_holder(client, path);
+    struct zkl_mutex *other = world_mutex(client, "/resolver/o"),
+                     *third = world_mutex(client, "/resolver/t");
     check_ok(zkl_mutex_lock(third));
-    int64_t session = fault_session(client);
 
     say(0, "s.test", "127.0.0.1", 0, SLOW_MS);
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
-    check_wait(looking == 1 && !is_connected(client), WAIT_MS);
+    check_wait(looking == 1 && !fault_connected(client), WAIT_MS);
     check_deadlines(client, other);
     check_num(in_time(0, zkl_mutex_unlock(third)), ==, ZKL_EUNCONFIRMED);
     check_ok(proxy_refuse(proxy, false));
-    check_wait(is_connected(client), WAIT_MS);
+    check_wait(fault_connected(client), WAIT_MS);
     check_num(looking, ==, 1);
-    check_num(fault_session(client), ==, session);
 
-    check_wait(zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
-    int held = told.held;
+    fault_check_held(h);
+    int held = h->told.held;
     for (int i = 0; looking == 1 && i < 300; i++) {
-        check_true(zkl_mutex_window_ms(mutex) > 0);
+        check_true(zkl_mutex_window_ms(h->mutex) > 0);
         net_nap_ms(10);
     }
-    check_num(told.lost, ==, 0);
-    check_num(told.held, <=, held + 1);
-    check_ok(zkl_mutex_unlock(mutex));
+    fault_check_held(h);
+    check_num(h->told.held, <=, held + 1);
+    check_ok(zkl_mutex_unlock(h->mutex));
     check_ok(in_time(0, zkl_client_free(client)));
 }
 
@@ -404,16 +385,12 @@ RESOLVER_TEST(an_ensemble_that_moves_is_followed)
 {
     static const char *const places[] = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
     struct proxy *proxies[3];
-    static struct told told;
 
     for (int i = 0; i < 3; i++)
         proxies[i] = proxy_on(places[i], i == 0 ? 0 : proxy_port(proxies[0]));
     is_at(0, "s.test", places[0]);
     struct zkl_client *client = open_servers("s.test:%d", proxy_port(proxies[0]));
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
-    check_ok(zkl_mutex_lock(mutex));
-    int64_t session = fault_session(client);
+    struct holder *h = world_holder(client, path);
     for (int i = 1; i <= test_length(60, 6); i++) {
         struct proxy *from = proxies[(i - 1) % 3], *to = proxies[i % 3];
         int64_t links = fault_links(client);
@@ -422,13 +399,12 @@ RESOLVER_TEST(an_ensemble_that_moves_is_followed)
         check_ok(proxy_refuse(from, true));
         proxy_cut(from);
         is_at(0, "s.test", places[i % 3]);
-        check_wait(fault_links(client) > links && is_linked_to(client, to), SESSION_MS);
-        check_num(fault_session(client), ==, session);
-        check_wait(zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
+        check_wait(fault_links(client) > links && fault_is_at(client, proxy_address(to)),
+                   SESSION_MS);
+        fault_check_held(h);
         check_ok(proxy_refuse(from, false));
     }
-    check_num(told.lost, ==, 0);
-    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_unlock(h->mutex));
 }
 
 /* Nothing is heard from where it was: the attempt that waits there for an answer ends after two thirds of the
@@ -442,10 +418,10 @@ RESOLVER_TEST(an_ensemble_that_falls_silent_is_followed)
     is_at(0, "s.test", "127.0.0.1");
     struct zkl_client *client = open_servers("s.test:%d", port);
     proxy_hole(before, PROXY_BOTH);
-    check_wait(!is_connected(client), WAIT_MS);
+    check_wait(!fault_connected(client), WAIT_MS);
     net_nap_ms(SESSION_MS / 20); /* the next attempt waits for an answer by now, if it can */
     is_at(0, "s.test", "127.0.0.2");
-    check_wait(is_connected(client), SESSION_MS);
+    check_wait(fault_connected(client), SESSION_MS);
     check_num(proxy_counts(after, PROXY_CONNECT), >=, 1);
 }
 
@@ -465,7 +441,7 @@ RESOLVER_TEST(servers_that_change_places_are_followed)
     is_at(1, "b.test", "127.0.0.1");
     check_ok(proxy_refuse(before, true));
     proxy_cut(before);
-    check_wait(proxy_counts(after, PROXY_CONNECT) > 0 && is_connected(client), SESSION_MS);
+    check_wait(proxy_counts(after, PROXY_CONNECT) > 0 && fault_connected(client), SESSION_MS);
 }
 
 /* --- another list ------------------------------------------------------------------------------ */
@@ -482,25 +458,19 @@ RESOLVER_TEST(a_client_is_given_other_servers)
     snprintf(name, sizeof name, "a.test:%d", proxy_port(proxies[1]));
     is_at(0, "a.test", "127.0.0.1");
     struct zkl_client *client = world_open(servers[0], SESSION_MS);
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    static struct told told;
-    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
-    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
-    uint64_t token = zkl_mutex_token(mutex);
-    int64_t session = zkl_client_session_id(client);
+    struct holder *h = world_holder(client, path);
     for (int i = 1; i <= test_length(20, 4); i++) {
         struct proxy *from = proxies[(i + 1) % 2], *to = proxies[i % 2];
         check_ok(zkl_client_set_servers(client, servers[i % 2]));
-        check_true(is_linked_to(client, from));
+        check_true(fault_is_at(client, proxy_address(from)));
         check_ok(proxy_refuse(to, false));
         check_ok(proxy_refuse(from, true));
         proxy_cut(from);
-        check_wait(is_linked_to(client, to) && zkl_mutex_still_held(mutex, 1) == 1, WAIT_MS);
-        check_num(zkl_client_session_id(client), ==, session);
-        check_num(zkl_mutex_token(mutex), ==, token);
-        check_num(told.lost, ==, 0);
+        check_wait(fault_is_at(client, proxy_address(to)) && zkl_mutex_still_held(h->mutex, 1) == 1,
+                   WAIT_MS);
+        fault_check_held(h);
     }
-    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_unlock(h->mutex));
 }
 
 /* Goal: a list is replaced, again and again, while a name of it is being looked up. Nobody waits for
@@ -587,13 +557,6 @@ RESOLVER_TEST(an_ensemble_without_a_list_changes_nothing)
     check_num(count, ==, 1);
 }
 
-static void metrics(struct zkl_client *client, struct zkl_client_metrics *of)
-{
-    memset(of, 0, sizeof *of);
-    of->size = sizeof *of;
-    check_ok(zkl_client_get_metrics(client, of));
-}
-
 static bool follows(struct zkl_driver *d, unsigned serial)
 {
     return locked(d, d->current->serial == serial);
@@ -621,31 +584,25 @@ RESOLVER_TEST(addresses_are_taken_when_the_link_fails)
     struct proxy *first = proxy_on("127.0.0.1", 0);
     int dead, port = proxy_port(first);
     struct proxy *second = proxy_on("127.0.0.2", port);
-    struct zkl_client_metrics before, after;
-    static struct told told;
 
     check_ok(net_free_ports(&dead, 1));
     is_at(0, "s.test", "127.0.0.1");
     struct zkl_client *client = open_servers("s.test:%d", port);
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
-    check_ok(zkl_mutex_lock(mutex));
-    int64_t session = fault_session(client);
-    metrics(client, &before);
+    struct holder *h = world_holder(client, path);
+    struct zkl_client_metrics before = fault_metrics(client);
     go_to(client, "127.0.0.3", dead);
     net_nap_ms(SESSION_MS / 20);
-    check_num((metrics(client, &after), after.disconnections), ==, before.disconnections);
+    check_num(fault_metrics(client).disconnections, ==, before.disconnections);
     proxy_cut(first);
-    check_wait(!is_connected(client), WAIT_MS);
-    check_num((metrics(client, &after), after.disconnections), ==, before.disconnections + 1);
+    check_wait(!fault_connected(client), WAIT_MS);
+    check_num(fault_metrics(client).disconnections, ==, before.disconnections + 1);
     go_to(client, "127.0.0.2", port);
-    check_wait(is_connected(client) && zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
+    check_wait(fault_connected(client) && zkl_mutex_window_ms(h->mutex) > 0, WAIT_MS);
     check_num(proxy_counts(second, PROXY_CONNECT), ==, 1);
-    check_num((metrics(client, &after), after.disconnections), ==, before.disconnections + 1);
-    check_num(after.connections, ==, before.connections + 1);
-    check_num(fault_session(client), ==, session);
-    check_num(told.lost, ==, 0);
-    check_ok(zkl_mutex_unlock(mutex));
+    check_num(fault_metrics(client).disconnections, ==, before.disconnections + 1);
+    check_num(fault_metrics(client).connections, ==, before.connections + 1);
+    fault_check_held(h);
+    check_ok(zkl_mutex_unlock(h->mutex));
 }
 
 /* --- addresses ---------------------------------------------------------------------------------- */
@@ -731,7 +688,7 @@ RESOLVER_TEST(a_handle_that_is_long_in_closing_delays_nobody)
     close_takes_ms = SLOW_MS;
     fault_expire(client, 0);
     check_wait(closings == 1, WAIT_MS);
-    check_wait(is_connected(client) && fault_session(client) != session, SLOW_MS / 2);
+    check_wait(fault_connected(client) && fault_session(client) != session, SLOW_MS / 2);
     check_ok(zkl_mutex_lock(other));
     check_num(in_time(ASK_MS, zkl_mutex_lock_for(mutex, ASK_MS)), ==, ZKL_ETIMEDOUT);
     check_num(in_time(ASK_MS, acquire_async(owner, mutex, ASK_MS, false, client)), ==,

@@ -178,9 +178,7 @@ EXPIRY_TEST(expiry_as_the_predecessor_leaves)
         uint64_t theirs = 0, ours = 0;
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(a, act_lock, b->mutex, NULL);
-        check_wait(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client)) ==
-                       2,
-                   WAIT_MS);
+        check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
         actor_begin(behind, act_lock, b->rival, NULL);
         check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
         check_ok(proxy_hold_reply(b->proxy, PROXY_EVENT, 1));

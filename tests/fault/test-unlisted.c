@@ -170,74 +170,66 @@ WORLD_TEST(a_path_made_anew_behind_our_own_is_noticed)
 
 struct rivals {
     struct turnstile *turnstile;
-    struct user often, rarely;
     const char *path;
-    int rounds;
-    long deleted;
+    long rounds, deleted;
 };
 
-static void *often_main(void *arg)
+static int lock_often(struct zkl_mutex *mutex, void *rivals)
 {
-    struct rivals *r = arg;
+    struct rivals *r = rivals;
 
-    turnstile_rounds(r->turnstile, 1, r->often.mutex, r->rounds, false);
-    atomic_store(&r->turnstile->stop, true);
-    return NULL;
+    turnstile_rounds(r->turnstile, 1, mutex, (int)r->rounds, false);
+    r->turnstile->stop = true;
+    return 0;
 }
 
 /* Now and then, so that the other one is alone most of the time. */
-static void *rarely_main(void *arg)
+static int lock_rarely(struct zkl_mutex *mutex, void *rivals)
 {
-    struct rivals *r = arg;
-    atomic_long *others = &r->turnstile->entries[1];
+    struct turnstile *turnstile = ((struct rivals *)rivals)->turnstile;
 
-    for (long due = VISITS_APART; !atomic_load(&r->turnstile->stop); due += VISITS_APART) {
-        check_wait(atomic_load(others) >= due || atomic_load(&r->turnstile->stop), QUIET_MS);
-        turnstile_rounds(r->turnstile, 2, r->rarely.mutex, 1, false);
+    for (long due = VISITS_APART; !turnstile->stop; due += VISITS_APART) {
+        check_wait(turnstile->entries[1] >= due || turnstile->stop, QUIET_MS);
+        turnstile_rounds(turnstile, 2, mutex, 1, false);
     }
-    return NULL;
+    return 0;
 }
 
 /* An administrator takes the path away whenever it is empty, as the server does with containers. */
-static void *deleter_main(void *arg)
+static int delete_often(struct zkl_mutex *unused, void *rivals)
 {
-    struct rivals *r = arg;
+    struct rivals *r = rivals;
     struct wire *w = fault_wire();
 
-    while (!atomic_load(&r->turnstile->stop))
+    (void)unused;
+    while (!r->turnstile->stop)
         r->deleted += wire_delete(w, r->path, -1) == 0;
     wire_close(w);
-    return NULL;
+    return 0;
 }
 
 /* Goal: a path that comes and goes all the time lets nobody in beside another. Method: one locks without a pause, another
  * one now and then, a third takes the path away whenever it is empty. That numbers granted is counted. */
 WORLD_TEST(nobody_slips_in_as_paths_come_and_go)
 {
-    struct rivals r = {.turnstile = turnstile_new(), .path = "/unlisted/rivals"};
-    pthread_t threads[3];
+    struct rivals r = {turnstile_new(), "/unlisted/rivals", test_length(100000, 2000), 0};
+    struct user often = user_at(zks_connect_string(server), r.path);
+    struct user rarely = user_at(zks_connect_string(server), r.path);
+    struct actor *actors[] = {world_actor(), world_actor(), world_actor()};
 
-    r.rounds = (int)test_length(100000, 2000);
-    r.often = user_at(zks_connect_string(server), r.path);
-    r.rarely = user_at(zks_connect_string(server), r.path);
-    atomic_store(&r.turnstile->go, true);
-    pthread_create(&threads[0], NULL, often_main, &r);
-    pthread_create(&threads[1], NULL, rarely_main, &r);
-    pthread_create(&threads[2], NULL, deleter_main, &r);
+    r.turnstile->go = true;
+    actor_begin(actors[0], lock_often, often.mutex, &r);
+    actor_begin(actors[1], lock_rarely, rarely.mutex, &r);
+    actor_begin(actors[2], delete_often, NULL, &r);
     for (int i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+        check_ok(actor_end(actors[i], 10 * WAIT_MS));
     check_num(r.deleted, >, 0);
     printf("%ld and %ld entries, the path was deleted %ld times, %ld lists for %ld creates\n",
-           (long)atomic_load(&r.turnstile->entries[1]), (long)atomic_load(&r.turnstile->entries[2]),
-           r.deleted, (long)sent(&r.often, ZKL_REQ_LIST), (long)sent(&r.often, ZKL_REQ_CREATE));
-    check_num(sent(&r.often, ZKL_REQ_LIST), <, sent(&r.often, ZKL_REQ_CREATE));
+           (long)r.turnstile->entries[1], (long)r.turnstile->entries[2], r.deleted,
+           (long)sent(&often, ZKL_REQ_LIST), (long)sent(&often, ZKL_REQ_CREATE));
+    check_num(sent(&often, ZKL_REQ_LIST), <, sent(&often, ZKL_REQ_CREATE));
     turnstile_end(r.turnstile);
 }
 
-int main(int argc, char **argv)
-{
-    /* Only the tests take paths away: the server would do so between any two locks. */
-    const struct zks_options options = {.container_check_ms = 600000};
-
-    return fault_main(argc, argv, &options);
-}
+/* Only the tests take paths away: the server would do so between any two locks. */
+FAULT_MAIN(options.container_check_ms = 600000)

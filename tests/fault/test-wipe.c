@@ -12,12 +12,10 @@ static const char *const path = "/wipe/m";
 
 /* A holder and a waiter on two clients. */
 struct bench {
-    struct zkl_client *client, *other;
-    struct zkl_mutex *mutex, *wanted;
+    struct holder *h;
+    struct zkl_client *other;
+    struct zkl_mutex *wanted;
     struct actor *waiter;
-    struct told told;
-    uint64_t token;
-    int64_t session;
     int threads, sockets; /* other descriptors may come and go with a sanitizer */
 };
 
@@ -25,19 +23,14 @@ static struct bench *begin(int session_ms)
 {
     struct bench *b = world_alloc(sizeof *b);
 
-    b->client = world_direct(session_ms);
+    b->h = world_holder(world_direct(session_ms), path);
     b->other = world_direct(session_ms);
-    b->mutex = world_mutex(b->client, path);
     b->wanted = world_mutex(b->other, path);
-    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
     b->waiter = world_actor();
-    check_ok(zkl_mutex_lock(b->mutex));
-    b->token = zkl_mutex_token(b->mutex);
     actor_begin(b->waiter, act_lock, b->wanted, NULL);
     struct wire *w = fault_wire();
     check_wait(fault_children(w, path) == 2, WAIT_MS);
     wire_close(w);
-    b->session = fault_session(b->client);
     b->threads = fault_threads();
     b->sockets = fault_sockets();
     return b;
@@ -57,8 +50,7 @@ static void start_server(void)
 /* Both clients are connected, and nothing is left of second handles. */
 static void check_settled(struct bench *b)
 {
-    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
-    check_wait(zkl_client_get_state(b->other) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(fault_connected(b->h->client) && fault_connected(b->other), WAIT_MS);
     check_wait(fault_threads() == b->threads, WAIT_MS);
     check_wait(fault_sockets() == b->sockets, WAIT_MS);
 }
@@ -70,7 +62,7 @@ static void hand_over(struct bench *b)
     check_num(actor_do(b->waiter, act_window, b->wanted, NULL), >, 0);
     check_ok(actor_do(b->waiter, act_unlock, b->wanted, NULL));
     struct wire *w = fault_wire();
-    fault_check_rest(b->client, w, path, WAIT_MS);
+    fault_check_rest(b->h->client, w, path, WAIT_MS);
     fault_check_rest(b->other, w, path, WAIT_MS);
     wire_close(w);
 }
@@ -79,13 +71,10 @@ static void hand_over(struct bench *b)
 static void check_kept(struct bench *b)
 {
     check_settled(b);
-    check_wait(zkl_mutex_window_ms(b->mutex) > 0, WAIT_MS);
-    check_wait(b->told.held == b->told.suspect, WAIT_MS);
-    check_num(b->told.lost, ==, 0);
-    check_num(zkl_mutex_token(b->mutex), ==, b->token);
-    check_num(fault_session(b->client), ==, b->session);
+    check_wait(b->h->told.held == b->h->told.suspect, WAIT_MS);
+    fault_check_held(b->h);
     check_true(actor_busy(b->waiter));
-    check_ok(zkl_mutex_unlock(b->mutex));
+    check_ok(zkl_mutex_unlock(b->h->mutex));
     hand_over(b);
 }
 
@@ -93,13 +82,13 @@ static void check_kept(struct bench *b)
  * waiter. */
 static void check_lost(struct bench *b)
 {
-    check_num(zkl_mutex_window_ms(b->mutex), ==, 0);
-    check_num(zkl_mutex_token(b->mutex), ==, 0);
-    check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_window_ms(b->h->mutex), ==, 0);
+    check_num(zkl_mutex_token(b->h->mutex), ==, 0);
+    check_num(zkl_mutex_unlock(b->h->mutex), ==, ZKL_ELOST);
     hand_over(b);
-    check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-    check_ok(zkl_mutex_unlock(b->mutex));
-    check_num(b->told.lost, ==, 1);
+    check_ok(zkl_mutex_lock_for(b->h->mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(b->h->mutex));
+    check_num(b->h->told.lost, ==, 1);
     check_settled(b);
 }
 
@@ -111,10 +100,10 @@ WORLD_TEST(restart_keeps_hold_and_place)
 
     check_ok(zks_restart_node(server, 0));
     check_settled(b);
-    check_wait(b->told.suspect > 0 && b->told.held == b->told.suspect, WAIT_MS);
+    check_wait(b->h->told.suspect > 0 && b->h->told.held == b->h->told.suspect, WAIT_MS);
     check_ok(zks_kill_node(server, 0));
     start_server();
-    check_wait(b->told.suspect > 1 && b->told.held == b->told.suspect, WAIT_MS);
+    check_wait(b->h->told.suspect > 1 && b->h->told.held == b->h->told.suspect, WAIT_MS);
     check_kept(b);
 }
 
@@ -126,9 +115,9 @@ WORLD_TEST(long_outage_keeps_the_session)
     struct bench *b = begin(LONG_MS);
 
     stop_server();
-    check_wait(zkl_mutex_window_ms(b->mutex) == 0, WAIT_MS);
+    check_wait(zkl_mutex_window_ms(b->h->mutex) == 0, WAIT_MS);
     check_wait(fault_threads() == b->threads + 4, WAIT_MS); /* two for each second handle */
-    check_true(b->told.suspect > 0 && b->told.lost == 0);
+    check_true(b->h->told.suspect > 0 && b->h->told.lost == 0);
     start_server();
     check_kept(b);
 }
@@ -142,7 +131,7 @@ WORLD_TEST(short_stop_keeps_hold_and_place)
         check_ok(zks_pause_node(server, 0));
         net_nap_ms(i * 131 % (SESSION_MS / 3)); /* the fault itself */
         check_ok(zks_resume_node(server, 0));
-        check_wait(zkl_mutex_window_ms(b->mutex) > SESSION_MS / 2, WAIT_MS);
+        check_wait(zkl_mutex_window_ms(b->h->mutex) > SESSION_MS / 2, WAIT_MS);
     }
     check_kept(b);
 }
@@ -156,13 +145,13 @@ WORLD_TEST(long_stop_ends_in_a_known_state)
 
     check_ok(zks_pause_node(server, 0));
     int64_t start_ms = net_now_ms();
-    fault_check_window_ends(b->mutex, start_ms + SESSION_MS * 15 / 16);
+    fault_check_window_ends(b->h->mutex, start_ms + SESSION_MS * 15 / 16);
     check_true(actor_busy(b->waiter));
     check_wait(net_now_ms() > start_ms + SESSION_MS * 3 / 2, WAIT_MS); /* the fault itself */
     check_ok(zks_resume_node(server, 0));
     check_settled(b);
-    check_wait(b->told.lost > 0 || zkl_mutex_window_ms(b->mutex) > 0, WAIT_MS);
-    if (b->told.lost > 0)
+    check_wait(b->h->told.lost > 0 || zkl_mutex_window_ms(b->h->mutex) > 0, WAIT_MS);
+    if (b->h->told.lost > 0)
         check_lost(b);
     else
         check_kept(b);
@@ -179,13 +168,13 @@ WORLD_TEST(wiped_server_ends_the_session)
 
     int64_t start_ms = net_now_ms();
     stop_server();
-    check_wait(b->told.suspect > 0, WAIT_MS);
+    check_wait(b->h->told.suspect > 0, WAIT_MS);
     lag_begin();
     check_ok(zks_wipe_node(server, 0));
     start_server();
-    check_wait(b->told.lost > 0, WAIT_MS);
+    check_wait(b->h->told.lost > 0, WAIT_MS);
     check_num(lag_end_ms(), <=, 3 * SESSION_MS + 3000);
     check_num(net_now_ms() - start_ms, >=, 3 * SESSION_MS);
-    check_num(b->told.reason, ==, ZKL_REASON_EXPIRED);
+    check_num(b->h->told.reason, ==, ZKL_REASON_EXPIRED);
     check_lost(b);
 }
