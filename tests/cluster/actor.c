@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
 
-#include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 
 struct actor {
@@ -151,6 +149,13 @@ int do_unlock(void *mutex)
     return zkl_mutex_unlock(mutex);
 }
 
+int do_cycle(void *mutex)
+{
+    int rc = zkl_mutex_lock(mutex);
+
+    return rc != 0 ? rc : zkl_mutex_unlock(mutex);
+}
+
 int do_multi_lock(void *multi)
 {
     return zkl_multi_lock(multi);
@@ -180,4 +185,41 @@ int do_acquire(void *arg)
     struct take *take = arg;
 
     return zkl_mutex_acquire(take->mutex, &take->wait, &take->grant);
+}
+
+static struct locker new_locker(const char *path, const struct zkl_mutex_options *options,
+                                struct zkl_client *client)
+{
+    struct locker locker = {.path = path, .client = client, .actor = world_actor()};
+
+    locker.mutex = world_mutex_with(client, path, options);
+    locker.take = take_of(locker.mutex);
+    return locker;
+}
+
+struct locker locker_of(const char *path, const struct zkl_mutex_options *options)
+{
+    return new_locker(path, options, world_client());
+}
+
+struct locker locker_behind(const char *path, const struct zkl_mutex_options *options,
+                            int session_ms)
+{
+    struct proxy *proxy;
+    struct locker locker = new_locker(path, options, world_client_through(&proxy, session_ms));
+
+    locker.proxy = proxy;
+    return locker;
+}
+
+void locker_queues(struct locker *locker, int n)
+{
+    actor_begin(locker->actor, do_acquire, &locker->take);
+    check_wait(cluster_children(locker->path) == n, WAIT_MS);
+}
+
+void locker_passes(struct locker *locker)
+{
+    check_ok(actor_result(locker->actor));
+    check_ok(actor_do(locker->actor, do_unlock, locker->mutex));
 }

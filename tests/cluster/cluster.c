@@ -56,3 +56,17 @@ void cluster_free_all(struct zkl_client *client, struct zkl_mutex *mutexes[])
         check_ok(zkl_mutex_free(mutexes[i]));
     check_ok(zkl_client_free(client));
 }
+
+int in_child(int (*fn)(void *arg), void *arg)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        alarm(300);
+        _exit(fn(arg));
+    }
+    check_num(pid, >, 0);
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}

@@ -5,13 +5,23 @@
 #define ZKTEST_CLUSTER_H
 
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/zklock.h>
 
 #include "check.h"
 #include "closed.h"
 #include "tool/fourlw.h"
 #include "length.h"
+#include "sanitizer.h"
 #include "wire.h"
 #include "world.h"
 #include "zkserver.h"
@@ -60,6 +70,7 @@ const char *cluster_path(const char *name);
 int cluster_children(const char *path);
 /* The nth child (0: the first by number) as a whole path for the raw connection. */
 void cluster_child(const char *path, size_t nth, char *out, size_t size);
+const char *child_of(const char *path, size_t nth); /* the same, good for some more calls */
 
 /* --- actors ------------------------------------------------------------------------------------
  * An actor is a thread that runs the functions that a test gives it, one after another. With actors
@@ -85,6 +96,7 @@ void actor_end(struct actor *actor);
 int do_lock(void *mutex);
 int do_trylock(void *mutex);
 int do_unlock(void *mutex);
+int do_cycle(void *mutex); /* both */
 int do_multi_lock(void *multi);
 int do_multi_unlock(void *multi);
 
@@ -104,16 +116,50 @@ struct take {
 struct take take_of(struct zkl_mutex *mutex);
 int do_acquire(void *take);
 
+/* Who locks a path: a client, its mutex there, and an actor. */
+struct locker {
+    const char *path;
+    struct proxy *proxy; /* before the client, or NULL */
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct actor *actor;
+    struct take take; /* how the actor waits, and what it got */
+};
+/* options: of the mutex, or NULL. */
+struct locker locker_of(const char *path, const struct zkl_mutex_options *options);
+struct locker locker_behind(const char *path, const struct zkl_mutex_options *options,
+                            int session_ms);
+/* The actor waits, as the nth contender of the path. */
+void locker_queues(struct locker *locker, int n);
+/* It comes to have the lock, and unlocks. */
+void locker_passes(struct locker *locker);
+
+/* What fn gives, as the exit status of a child, 0 to 98; 99: it did not end by itself. */
+int in_child(int (*fn)(void *arg), void *arg);
+
+#define skip_where(condition, why)                                                                 \
+    do {                                                                                           \
+        if (condition) {                                                                           \
+            print_message("skipped: %s\n", why);                                                   \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
 /* gcc's thread sanitizer ends a forked child that starts threads ("dup thread with used id"), and has a
  * thread of its own that takes signals: such a test is skipped there, and says so. */
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define skip_under_gcc_tsan()                                                                      \
-    do {                                                                                           \
-        print_message("skipped: gcc's thread sanitizer can't run this\n");                         \
-        skip();                                                                                    \
-    } while (0)
+#define skip_under_gcc_tsan() skip_where(true, "gcc's thread sanitizer can't run this")
 #else
 #define skip_under_gcc_tsan() ((void)0)
+#endif
+/* Address sanitizers leave the locks of their own allocator taken in a child that is forked while another thread
+ * allocates. */
+#define skip_under_asan()                                                                          \
+    skip_where(UNDER_ASAN, "children of a busy process hang under the address sanitizer")
+
+#ifndef __cplusplus
+#include "completion.h"
+#include "nodes.h"
+#include "notes.h"
 #endif
 
 #endif

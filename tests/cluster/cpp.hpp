@@ -56,10 +56,15 @@ template <auto test> void catch_failure(void **state)
     _fail(at.file, at.line);
 }
 
-#define CPP_TEST(name)                                                                             \
-    static void name(void **);                                                                     \
-    TEST_OF(name, catch_failure<name>, cluster_raw_open, cluster_raw_close, nullptr)               \
-    static void name(void **)
+/* A test is a method of what it needs. */
+#define CPP_TEST_IN(fixture, name)                                                                 \
+    struct name : fixture {                                                                        \
+        void run();                                                                                \
+        static void runs(void **) { name().run(); }                                                \
+    };                                                                                             \
+    TEST_OF(name, catch_failure<name::runs>, cluster_raw_open, cluster_raw_close, nullptr)         \
+    void name::run()
+#define CPP_TEST(name) CPP_TEST_IN(with_client, name)
 
 template <class T>
 inline constexpr bool is_handle =
@@ -77,6 +82,15 @@ inline zkl::client_options options()
     out.connect_timeout = std::chrono::milliseconds(c.connect_timeout_ms);
     return out;
 }
+
+struct with_nothing {
+};
+/* A connected client, and a mutex of its. */
+struct with_client {
+    zkl::client client{options()};
+    const std::string path = cluster_path("cpp");
+    zkl::mutex mutex{client, path};
+};
 
 /* The code of the error that f throws; 0 if it throws none, and 1 if it throws another type, or an
  * error without a text. */
@@ -132,6 +146,61 @@ template <class Guard> class other_holder
     std::condition_variable wake_;
     bool done_ = false;
 };
+
+/* The standard's guard in each of its ways, with times of both clocks, by which the calling thread holds: held(). */
+template <class Guard, class Held> void check_guards(typename Guard::mutex_type &lock, Held held)
+{
+    const auto in_turn = [&](bool acquired, Guard &guard) {
+        check_true(acquired && guard.owns_lock() && held());
+        guard.unlock();
+        check_true(!guard.owns_lock() && !held() && !zkl::last_unlock());
+    };
+    const auto once = [&](Guard &&guard) { in_turn(true, guard); };
+
+    once(Guard(lock));
+    once(Guard(lock, std::try_to_lock));
+    once(Guard(lock, WAIT_MS * 1ms));
+    once(Guard(lock, std::chrono::hours::max()));
+    once(Guard(lock, std::chrono::steady_clock::now() + WAIT_MS * 1ms));
+    once(Guard(lock, std::chrono::system_clock::now() + WAIT_MS * 1ms));
+    (void)Guard(lock).release();
+    once(Guard(lock, std::adopt_lock));
+    {
+        const Guard ends(lock);
+    }
+    check_true(!held() && !zkl::last_unlock());
+    Guard guard(lock, std::defer_lock);
+    check_true(!guard.owns_lock() && !held());
+    guard.lock();
+    in_turn(true, guard);
+    in_turn(guard.try_lock(), guard);
+    in_turn(guard.try_lock_for(WAIT_MS * 1ms), guard);
+    in_turn(guard.try_lock_until(std::chrono::system_clock::now() + WAIT_MS * 1ms), guard);
+}
+
+/* None of them gets what somebody else holds. */
+template <class Guard> void check_kept_out(typename Guard::mutex_type &lock)
+{
+    check_true(!Guard(lock, std::try_to_lock).owns_lock());
+    check_true(!Guard(lock, 5ms).owns_lock());
+    check_true(!Guard(lock, std::chrono::steady_clock::now() + 5ms).owns_lock());
+    check_true(!Guard(lock, std::chrono::system_clock::now() + 5ms).owns_lock());
+}
+
+/* How often both were held of ten times. */
+template <class A, class B> int take_both(A &first, B &second)
+{
+    int held = 0;
+
+    for (int i = 0; i < 10; i++) {
+        const std::scoped_lock guard(first, second);
+        held += first.still_held(0ms) && second.still_held(0ms);
+    }
+    std::lock(first, second);
+    first.unlock();
+    second.unlock();
+    return held;
+}
 
 /* Deletes the node that a hold of the mutex is. */
 inline void lose(const zkl::mutex_ref &mutex)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "creator.h"
 
-#include <string.h>
-
 /* As the server writes it: the base64 of the SHA-1 of the credential, which it makes itself. */
 #define CREATOR_ACL_START "31:digest:alice:"
 

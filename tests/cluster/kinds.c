@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds.h"
 
-#include "nodes.h"
-
-#include <stdio.h>
-#include <string.h>
-
 #define HANDOFFS 3
 
 /* --- handles ---------------------------------------------------------------------------------- */

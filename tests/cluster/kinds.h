@@ -4,10 +4,7 @@
 #ifndef ZKTEST_KINDS_H
 #define ZKTEST_KINDS_H
 
-#include <zklock/async.h>
-
 #include "cluster.h"
-#include "completion.h"
 
 enum way { THREAD, OPERATION };
 #define WAYS 2

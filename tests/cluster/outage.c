@@ -42,24 +42,12 @@ bool was_late(int rc)
     return (rc == ZKL_ELOST || rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT) && lag_is_slow();
 }
 
-static void count_state(const struct zkl_hold_event *event, void *arg)
+int state_count(struct scene *s, enum zkl_hold_state state)
 {
-    struct state_counts *states = arg;
+    int n = 0;
 
-    pthread_mutex_lock(&states->mu);
-    states->suspect += event->state == ZKL_HOLD_SUSPECT;
-    states->held += event->state == ZKL_HOLD_HELD;
-    states->lost += event->state == ZKL_HOLD_LOST;
-    pthread_mutex_unlock(&states->mu);
-}
-
-int state_count(struct state_counts *states, enum zkl_hold_state state)
-{
-    pthread_mutex_lock(&states->mu);
-    int n = state == ZKL_HOLD_SUSPECT ? states->suspect
-            : state == ZKL_HOLD_HELD  ? states->held
-                                      : states->lost;
-    pthread_mutex_unlock(&states->mu);
+    for (size_t i = 0; i < noted(&s->notes); i++)
+        n += s->notes.list[i].state == state;
     return n;
 }
 
@@ -67,14 +55,14 @@ struct scene *scene_begin(const char *name, int session_ms)
 {
     struct scene *s = world_alloc(sizeof *s);
 
-    *s = (struct scene){.path = cluster_path(name), .states.mu = PTHREAD_MUTEX_INITIALIZER};
+    *s = (struct scene){.path = cluster_path(name), .notes = NOTES_INIT};
     s->client = world_client_of(session_ms);
     s->other = world_client_of(session_ms);
     s->mutex = world_mutex(s->client, s->path);
     s->others = world_mutex(s->other, s->path);
     s->actor = world_actor();
     s->take = take_of(s->others);
-    check_ok(zkl_mutex_set_callback(s->mutex, count_state, &s->states));
+    check_ok(zkl_mutex_set_callback(s->mutex, take_note, &s->notes));
     return s;
 }
 

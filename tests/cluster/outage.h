@@ -22,27 +22,32 @@ struct zkl_client *world_client_of(int session_ms);
 int64_t took_begin(void);
 void check_took(int64_t start_ms, int least, int most);
 
-/* What the callback of a mutex got. */
-struct state_counts {
-    pthread_mutex_t mu;
-    int suspect, held, lost;
-};
-
-int state_count(struct state_counts *states, enum zkl_hold_state state);
-
 /* A holder in this thread, and an actor with a mutex of another client. */
 struct scene {
     const char *path;
     struct zkl_client *client, *other;
     struct zkl_mutex *mutex, *others;
     struct actor *actor;
-    struct take take;           /* of others */
-    struct state_counts states; /* what mutex's callback got */
+    struct take take;   /* of others */
+    struct notes notes; /* what mutex's callback got */
 };
+
+/* How often that callback was told of this. */
+int state_count(struct scene *s, enum zkl_hold_state state);
 
 struct scene *scene_begin(const char *name, int session_ms);
 /* Whatever happened, the path can be locked, and nothing is left. */
 void scene_end(struct scene *s);
+/* A test in a scene of its own, s. */
+#define OUTAGE_TEST(name, session_ms)                                                              \
+    static void name##_of(struct scene *s);                                                        \
+    WORLD_TEST(name)                                                                               \
+    {                                                                                              \
+        struct scene *s = scene_begin(#name, session_ms);                                          \
+        name##_of(s);                                                                              \
+        scene_end(s);                                                                              \
+    }                                                                                              \
+    static void name##_of(struct scene *s)
 /* What a short session's hold ends with where a slow machine let the session, its link or its window end. */
 bool was_late(int rc);
 /* The actor's unlock, which succeeds but for that. */

@@ -3,10 +3,6 @@
 
 #include "on_servers.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct zks *server;
 struct zks_options cluster_server = {.container_check_ms = CONTAINER_CHECK_MS,
                                      .max_session_ms = WIRE_LASTING_MS};
@@ -150,4 +146,12 @@ void cluster_child(const char *path, size_t nth, char *out, size_t size)
     qsort(names.name, names.n, sizeof names.name[0], by_number);
     snprintf(out, size, "%s/%s", cluster_at(path), names.name[nth]);
     wire_names_free(&names);
+}
+
+const char *child_of(const char *path, size_t nth)
+{
+    char *text = next_text();
+
+    cluster_child(path, nth, text, 1024);
+    return text;
 }

@@ -5,7 +5,6 @@
 #define ZKTEST_REFUSED_CALLS_H
 
 #include "cluster.h"
-
 #include "goods.h"
 
 #define REFUSED_CALLS_MS 4500 /* all of them, where one that waits takes 5000 at least */

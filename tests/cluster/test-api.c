@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The version, and codes with their sentences and names, of the shared library as it is shipped. */
 #include "cluster.h"
+#include "check_error.h"
 
-#include <zklock/async.h>
-#include <zklock/inspect.h>
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 #include <zklock/version.h>
 
-#include "check_error.h"
-
-#include <stdio.h>
-
-/* Goal: the version is that of the headers, as text and as a number. */
 WORLD_TEST(the_version_is_that_of_the_headers)
 {
     int number = 0;
@@ -40,7 +34,6 @@ WORLD_TEST(each_code_has_its_sentence)
     check_text(zkl_strerror(ZKL_EFULL - 1), zkl_strerror(1000));
 }
 
-/* Goal: a code's name is what the header calls it, and nothing else has a name. */
 WORLD_TEST(each_code_has_its_name)
 {
 #define NAME(code) [-(code)] = #code

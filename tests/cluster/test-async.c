@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations: each ends in one callback, as the call it is the twin of would have returned. */
-#include "cluster.h"
-
-#include "completion.h"
-#include "refused_calls.h"
-#include "notes.h"
 #include "check_error.h"
 
 #include <poll.h>

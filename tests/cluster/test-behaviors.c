@@ -5,14 +5,6 @@
 
 #include "check_error.h"
 #include "kinds.h"
-#include "nodes.h"
-#include "notes.h"
-
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MS INT64_C(1000000)
 
@@ -106,6 +98,7 @@ static void scene_close(struct scene *s, bool is_spoiled)
     party_end(&s->late);
     check_ok(s->lock.kind ? lock_free(&s->lock) : 0);
     check_ok(lock_free(&s->others));
+    world_clear();
     pool.used = false;
     if (is_spoiled)
         pool_close();
@@ -220,6 +213,14 @@ static void hold(struct scene *s, struct party *p)
     check_queue(s, 1);
 }
 
+/* Waited, and holds now. */
+static void gets_and_gives(struct party *p)
+{
+    check_ok(result(p));
+    check_held(p, 1);
+    check_ok(give(p));
+}
+
 static void hear(const struct zkl_hold_event *event, void *arg)
 {
     struct scene *s = arg;
@@ -247,12 +248,32 @@ static int64_t sent(const struct scene *s)
            proxy_counts(s->proxy, PROXY_PING);
 }
 
+/* --- the table -------------------------------------------------------------------------------- */
+
+static struct behavior {
+    const char *name;
+    void (*run)(struct scene *s);
+    enum { BOTH, THREADS, OPERATIONS } ways;
+    enum { AS_BEFORE, CLOSED, EXPIRES } after; /* what becomes of the client */
+    bool of_owners;                            /* not of what belongs to no thread and no owner */
+} behaviors[50];
+static size_t behavior_count;
+
+#define BEHAVIOR_TEST(its_name, ...)                                                               \
+    static void its_name(struct scene *s);                                                         \
+    static __attribute__((constructor)) void its_name##_is_added(void)                             \
+    {                                                                                              \
+        behaviors[behavior_count++] =                                                              \
+            (struct behavior){.name = #its_name, .run = its_name, __VA_ARGS__};                    \
+    }                                                                                              \
+    static void its_name(struct scene *s)
+
 /* --- holds ------------------------------------------------------------------------------------ */
 
 /* Goal: a grant's token is the zxid at which its node was made, its window is proved for some time
  * but no longer than the session lasts, and the questions give the same, before, while and after.
  * Another thread or owner holds nothing, unless the hold is the handle's. */
-static void a_grant_says_what_the_questions_say(struct scene *s)
+BEHAVIOR_TEST(a_grant_says_what_the_questions_say)
 {
     check_none(&s->me);
     hold(s, &s->me);
@@ -280,11 +301,10 @@ static void a_grant_says_what_the_questions_say(struct scene *s)
 /* Goal: who holds may lock again in every way, whatever the deadline and the cancel object, without
  * a request, and holds until as many unlocks, all on one node and with one token. A hold that is the
  * handle's is not entered again. Modes: F39. */
-static void a_reentry_counts_up_and_down(struct scene *s)
+BEHAVIOR_TEST(a_reentry_counts_up_and_down)
 {
-    struct zkl_cancel *set;
+    struct zkl_cancel *set = world_cancel();
 
-    check_ok(zkl_cancel_new(&set));
     zkl_cancel_set(set);
     hold(s, &s->me);
     uint64_t token = ask(&s->me)->token;
@@ -324,13 +344,12 @@ static void a_reentry_counts_up_and_down(struct scene *s)
     check_queue(s, 0);
     check_ok(take_try(&s->rival));
     check_ok(give(&s->rival));
-    zkl_cancel_free(set);
 }
 
 /* Goal: a hold belongs to its thread or owner, which alone can release it, once. One that is the
  * handle's can be released by anybody. The handle and the owner can't be freed meanwhile.
  * Modes: F55. */
-static void who_does_not_hold_can_not_release(struct scene *s)
+BEHAVIOR_TEST(who_does_not_hold_can_not_release)
 {
     if (!s->kind->is_permit)
         check_num(give(&s->me), ==, ZKL_ENOTOWNER);
@@ -360,7 +379,7 @@ static void who_does_not_hold_can_not_release(struct scene *s)
 
 /* Goal: two handles of one path in one thread or owner say EDEADLK instead of waiting for each
  * other. Neither is the owner of what the other holds. Two of the second handle are contenders. */
-static void two_handles_of_one_path_deadlock_at_once(struct scene *s)
+BEHAVIOR_TEST(two_handles_of_one_path_deadlock_at_once)
 {
     struct lock second = {.kind = s->kind, .path = s->path, .client = s->client};
     struct party again = s->me;
@@ -401,7 +420,7 @@ static void two_handles_of_one_path_deadlock_at_once(struct scene *s)
 
 /* Goal: a try says 0 if no contender is before it, and EBUSY if one holds or waits, names the path
  * and leaves nothing; the same behind a sync. */
-static void a_try_tells_busy_from_free(struct scene *s)
+BEHAVIOR_TEST(a_try_tells_busy_from_free)
 {
     hold(s, &s->rival);
     check_ended(&s->me, take_try(&s->me), ZKL_EBUSY);
@@ -416,15 +435,12 @@ static void a_try_tells_busy_from_free(struct scene *s)
     check_ended(&s->me, take_try(&s->me), ZKL_EBUSY);
     check_queue(s, 2);
     check_ok(give(&s->rival));
-    check_ok(result(&s->late));
-    check_ok(give(&s->late));
+    gets_and_gives(&s->late);
     check_queue(s, 0);
     anew(&s->me);
     s->me.wait.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
     begin(&s->me);
-    check_ok(result(&s->me));
-    check_held(&s->me, 1);
-    check_ok(give(&s->me));
+    gets_and_gives(&s->me);
     check_queue(s, 0);
     check_ok(take_try(&s->me));
     check_ok(give(&s->me));
@@ -462,14 +478,14 @@ static void check_asks_nothing(struct scene *s, struct zkl_cancel *cancel)
 
 /* Goal: a deadline that has passed ends an acquire before it asks the server for anything.
  * Modes: F18. */
-static void a_deadline_in_the_past_asks_nothing(struct scene *s)
+BEHAVIOR_TEST(a_deadline_in_the_past_asks_nothing)
 {
     check_asks_nothing(s, NULL);
 }
 
 /* Goal: a wait ends at its deadline, not before, names the path and leaves nothing, first in the
  * queue as well as before its turn. Who waits behind it at the same handle waits on. Modes: F18, F40. */
-static void a_deadline_ends_a_wait(struct scene *s)
+BEHAVIOR_TEST(a_deadline_ends_a_wait)
 {
     hold(s, &s->rival);
     lag_begin();
@@ -486,8 +502,7 @@ static void a_deadline_ends_a_wait(struct scene *s)
     check_ended(&s->me, take_for(&s->me, 50), ZKL_ETIMEDOUT);
     check_queue(s, 2);
     check_ok(give(&s->rival));
-    check_ok(result(&s->late));
-    check_ok(give(&s->late));
+    gets_and_gives(&s->late);
     check_queue(s, 0);
     check_ok(take_for(&s->rival, WAIT_MS));
     anew(&s->me);
@@ -499,26 +514,23 @@ static void a_deadline_ends_a_wait(struct scene *s)
     check_queue(s, 2);
     check_true(!is_done(&s->mate));
     check_ok(give(&s->rival));
-    check_ok(result(&s->mate));
-    check_ok(give(&s->mate));
+    gets_and_gives(&s->mate);
 }
 
 /* --- cancels ---------------------------------------------------------------------------------- */
 
 /* Goal: a cancel object that is set ends an acquire, and a try, before it asks the server for
  * anything. The object stays set. */
-static void a_cancel_before_asks_nothing(struct scene *s)
+BEHAVIOR_TEST(a_cancel_before_asks_nothing)
 {
-    struct zkl_cancel *cancel;
+    struct zkl_cancel *cancel = world_cancel();
 
-    check_ok(zkl_cancel_new(&cancel));
     check_num(zkl_cancel_is_set(cancel), ==, 0);
     zkl_cancel_set(cancel);
     zkl_cancel_set(cancel);
     check_num(zkl_cancel_is_set(cancel), ==, 1);
     check_asks_nothing(s, cancel);
     check_num(zkl_cancel_is_set(cancel), ==, 1);
-    zkl_cancel_free(cancel);
 }
 
 static void *set_with_pending(void *cancel)
@@ -531,14 +543,12 @@ static void *set_with_pending(void *cancel)
 /* Goal: one object ends all waits that share it, on two clients, and no other wait: who waits behind
  * them does not get the lock. Each leaves nothing. The object may be freed as soon as it is set, and
  * a thread that is canceled itself sets it. Modes: F18, F25, F34, F40. */
-static void a_cancel_ends_the_waits_of_two_clients(struct scene *s)
+BEHAVIOR_TEST(a_cancel_ends_the_waits_of_two_clients)
 {
     struct party other = party_of(&s->lock, s->way), *ended[] = {&s->me, &s->late, &s->mate};
-    struct zkl_cancel *cancel, *others;
+    struct zkl_cancel *cancel = world_cancel(), *others = world_cancel();
     pthread_t thread;
 
-    check_ok(zkl_cancel_new(&cancel));
-    check_ok(zkl_cancel_new(&others));
     hold(s, &s->rival);
     queue_with(s, &s->me, cancel, 2);
     queue_with(s, &s->late, cancel, 3);
@@ -547,7 +557,7 @@ static void a_cancel_ends_the_waits_of_two_clients(struct scene *s)
     check_wait(has_waiting(s, 3), WAIT_MS);
     check_ok(pthread_create(&thread, NULL, set_with_pending, cancel));
     check_ok(pthread_join(thread, NULL));
-    zkl_cancel_free(cancel);
+    world_drop(cancel);
     for (int i = 0; i < 3; i++)
         check_ended(ended[i], result(ended[i]), ZKL_ECANCELED);
     check_queue(s, 2);
@@ -555,25 +565,21 @@ static void a_cancel_ends_the_waits_of_two_clients(struct scene *s)
     check_true(!is_done(&other));
     check_true(has_waiting(s, 1));
     check_ok(give(&s->rival));
-    check_ok(result(&other));
-    check_ok(give(&other));
+    gets_and_gives(&other);
     check_true(has_waiting(s, 0));
     party_end(&other);
-    zkl_cancel_free(others);
 }
 
-/* Goal: what is held stays, whatever becomes of the cancel object that it was acquired with. */
-static void a_cancel_after_the_grant_changes_nothing(struct scene *s)
+BEHAVIOR_TEST(a_cancel_after_the_grant_changes_nothing)
 {
-    struct zkl_cancel *cancel;
+    struct zkl_cancel *cancel = world_cancel();
 
-    check_ok(zkl_cancel_new(&cancel));
     check_ok(take_with(&s->me, cancel));
     check_held(&s->me, 1);
     zkl_cancel_set(cancel);
     check_queue(s, 1);
     check_held(&s->me, 1);
-    zkl_cancel_free(cancel);
+    world_drop(cancel);
     check_held(&s->me, 1);
     check_ended(&s->rival, take_try(&s->rival), ZKL_EBUSY);
     check_ok(give(&s->me));
@@ -581,7 +587,7 @@ static void a_cancel_after_the_grant_changes_nothing(struct scene *s)
 
 /* Goal: a program cancels an operation by its number. A number that is over, or that was never
  * given, cancels nobody, though places are used again. */
-static void a_number_cancels_its_operation(struct scene *s)
+BEHAVIOR_TEST(a_number_cancels_its_operation, .ways = OPERATIONS)
 {
     hold(s, &s->rival);
     queue(s, &s->me, 2);
@@ -633,12 +639,11 @@ static void set_in_handler(int sig)
 
 /* Goal: a signal does not end a wait. Its handler may set the cancel object, in the waiting thread
  * itself, and errno is kept. */
-static void a_signal_ends_a_wait_by_its_handler_only(struct scene *s)
+BEHAVIOR_TEST(a_signal_ends_a_wait_by_its_handler_only, .ways = THREADS)
 {
     struct sigaction action = {.sa_handler = set_in_handler}, before;
-    struct zkl_cancel *cancel;
+    struct zkl_cancel *cancel = world_cancel();
 
-    check_ok(zkl_cancel_new(&cancel));
     check_ok(sigaction(SIGUSR1, &action, &before));
     for_handler = NULL;
     hold(s, &s->rival);
@@ -657,7 +662,6 @@ static void a_signal_ends_a_wait_by_its_handler_only(struct scene *s)
     check_queue(s, 1);
     check_ok(give(&s->rival));
     check_ok(sigaction(SIGUSR1, &before, NULL));
-    zkl_cancel_free(cancel);
 }
 
 /* --- threads that end ------------------------------------------------------------------------- */
@@ -689,8 +693,7 @@ static void check_left_behind(struct scene *s)
     check_queue(s, 0);
 }
 
-/* Goal: a thread that is canceled while it waits gets the lock, and is canceled afterwards. */
-static void a_canceled_thread_comes_to_the_end_of_its_wait(struct scene *s)
+BEHAVIOR_TEST(a_canceled_thread_comes_to_the_end_of_its_wait, .ways = THREADS)
 {
     struct short_life life = {.party = &s->me, .rc = 1};
     pthread_t thread;
@@ -710,7 +713,7 @@ static void a_canceled_thread_comes_to_the_end_of_its_wait(struct scene *s)
 /* Goal: the end of a thread releases what it holds, as often as it locked. The callback says so
  * once, the next in line gets the lock, and the handle can be freed. What belongs to the handle or
  * to an owner stays. Modes: F54. */
-static void a_hold_ends_with_its_thread(struct scene *s)
+BEHAVIOR_TEST(a_hold_ends_with_its_thread)
 {
     bool stays = s->kind->of_handle || s->way == OPERATION;
     struct short_life life = {.party = &s->me, .rc = 1};
@@ -764,7 +767,7 @@ static void check_closed_calls(struct scene *s)
 
 /* Goal: close loses what is held, with the callback, and the next in line gets it. After it each
  * call says so, and free works. Modes: F17. */
-static void a_close_loses_what_is_held(struct scene *s)
+BEHAVIOR_TEST(a_close_loses_what_is_held, .after = CLOSED)
 {
     watch(s);
     hold(s, &s->me);
@@ -786,8 +789,7 @@ static void a_close_loses_what_is_held(struct scene *s)
     check_num(noted(&s->notes), ==, 1);
 }
 
-/* Goal: close ends all waits, by calls and by operations. Others go on. */
-static void a_close_ends_all_waits(struct scene *s)
+BEHAVIOR_TEST(a_close_ends_all_waits, .after = CLOSED)
 {
     hold(s, &s->rival);
     queue(s, &s->me, 2);
@@ -827,9 +829,7 @@ static void check_is_released_once_more(struct scene *s)
     }
     check_num(give(&s->me), ==, ZKL_ELOST);
     if (s->kind->of_handle && !s->kind->is_permit) {
-        check_ok(result(&s->mate));
-        check_held(&s->mate, 1);
-        check_ok(give(&s->mate));
+        gets_and_gives(&s->mate);
     }
     check_num(noted(&s->notes), ==, notes);
     check_none(&s->me);
@@ -844,7 +844,7 @@ static void check_is_released_once_more(struct scene *s)
 /* Goal: the end of the session loses what is held, as often as it was entered. The callback says so once, with the true
  * reason, and the next in line gets the lock, then who waits behind it at another handle of the client. The next session
  * locks again. Modes: F6, F7, F15, F16. */
-static void an_expiry_loses_what_is_held(struct scene *s)
+BEHAVIOR_TEST(an_expiry_loses_what_is_held, .after = EXPIRES)
 {
     struct lock second = {.kind = s->kind, .path = s->path, .client = s->client};
     int count = s->kind->of_handle ? 1 : 3;
@@ -866,9 +866,7 @@ static void an_expiry_loses_what_is_held(struct scene *s)
     check_queue(s, 2);
     check_true(!is_done(&s->mate));
     check_ok(give(&s->rival));
-    check_ok(result(&s->mate));
-    check_held(&s->mate, 1);
-    check_ok(give(&s->mate));
+    gets_and_gives(&s->mate);
     check_queue(s, 0);
     check_ok(lock_free(&second));
     s->mate.lock = &s->lock;
@@ -917,13 +915,10 @@ static void check_queues_again(struct scene *s, void (*end)(struct scene *s, con
     check_wait(has_queued_again(s, node), WAIT_MS);
     check_true(!is_done(&s->me));
     check_ok(give(&s->rival));
-    check_ok(result(&s->me));
-    check_held(&s->me, 1);
-    check_ok(give(&s->me));
+    gets_and_gives(&s->me);
 }
 
-/* Goal: who waits while its session ends queues again in the next one. */
-static void an_expiry_lets_who_waits_queue_again(struct scene *s)
+BEHAVIOR_TEST(an_expiry_lets_who_waits_queue_again, .after = EXPIRES)
 {
     check_queues_again(s, expire);
 }
@@ -936,7 +931,7 @@ static void check_at_once(int64_t start)
 
 /* Goal: a hold whose node somebody deletes is lost, as often as it was entered. The callback says so
  * once, immediately. Modes: F12. */
-static void a_deletion_loses_what_is_held(struct scene *s)
+BEHAVIOR_TEST(a_deletion_loses_what_is_held)
 {
     int count = s->kind->of_handle ? 1 : 2;
 
@@ -958,7 +953,7 @@ static void a_deletion_loses_what_is_held(struct scene *s)
 /* Goal: who waits and whose node somebody deletes queues again, behind who came meanwhile, also where
  * the holder's node goes at the same time. Who has the inner mutex of a semaphore may keep its turn.
  * Modes: F11, F12, F40. */
-static void a_deletion_lets_who_waits_queue_again(struct scene *s)
+BEHAVIOR_TEST(a_deletion_lets_who_waits_queue_again)
 {
     enum { GIVEN, DELETED, IN_ONE_GO, TIMES = IN_ONE_GO + 3 };
     bool has_inner = strstr(s->kind->place, "leases") != NULL;
@@ -988,9 +983,7 @@ static void a_deletion_lets_who_waits_queue_again(struct scene *s)
         check_queue(s, 2);
         check_true(!is_done(then) && wire_exists(raw, node, NULL) == WIRE_NONODE);
         check_ok(give(first));
-        check_ok(result(then));
-        check_held(then, 1);
-        check_ok(give(then));
+        gets_and_gives(then);
         check_num(i == GIVEN ? ZKL_ELOST : give(&s->rival), ==, ZKL_ELOST);
         check_queue(s, 0);
     }
@@ -1004,7 +997,7 @@ static void write_often(const char *node)
 
 /* Goal: what somebody writes to the nodes of who holds and who waits is neither a deletion nor a
  * turn, and is not told. A deletion after it is noticed as soon as ever. */
-static void written_data_changes_nothing(struct scene *s)
+BEHAVIOR_TEST(written_data_changes_nothing)
 {
     char held[400], node[400];
 
@@ -1036,7 +1029,7 @@ static void written_data_changes_nothing(struct scene *s)
 
 /* Goal: a hold is lost at the end of its lease, not before, and the next in line gets the lock. A
  * renewal moves the end, or gives a hold one that had none. A re-entry leaves it. Modes: F64. */
-static void a_lease_ends_a_hold(struct scene *s)
+BEHAVIOR_TEST(a_lease_ends_a_hold)
 {
     watch(s);
     hold(s, &s->me);
@@ -1077,7 +1070,7 @@ static void a_lease_ends_a_hold(struct scene *s)
 
 /* Goal: a short cut of the link is SUSPECT and then HELD to the callback, with token and node of the
  * hold. The hold stays, and no event follows for its release. */
-static void a_short_cut_is_told_as_suspect_and_held(struct scene *s)
+BEHAVIOR_TEST(a_short_cut_is_told_as_suspect_and_held)
 {
     watch(s);
     hold(s, &s->me);
@@ -1096,8 +1089,7 @@ static void a_short_cut_is_told_as_suspect_and_held(struct scene *s)
     check_num(noted(&s->notes), ==, 2);
 }
 
-/* Goal: who waits while the link breaks keeps its place. */
-static void a_short_cut_costs_no_place(struct scene *s)
+BEHAVIOR_TEST(a_short_cut_costs_no_place)
 {
     char node[400], after[400];
 
@@ -1117,13 +1109,12 @@ static void a_short_cut_costs_no_place(struct scene *s)
     check_held(&s->me, 1);
     check_true(!is_done(&s->late));
     check_ok(give(&s->me));
-    check_ok(result(&s->late));
-    check_ok(give(&s->late));
+    gets_and_gives(&s->late);
 }
 
 /* Goal: a release without a link says that it is not confirmed. The node is deleted once the link is
  * back. */
-static void a_release_without_a_link_is_unconfirmed(struct scene *s)
+BEHAVIOR_TEST(a_release_without_a_link_is_unconfirmed)
 {
     hold(s, &s->me);
     proxy_hole(s->proxy, PROXY_BOTH);
@@ -1142,7 +1133,7 @@ static void a_release_without_a_link_is_unconfirmed(struct scene *s)
 
 /* Goal: another client's request to release is reported once, however often it is made, and takes
  * nothing away. Other data is no request. */
-static void a_request_to_release_is_told(struct scene *s)
+BEHAVIOR_TEST(a_request_to_release_is_told)
 {
     watch(s);
     hold(s, &s->me);
@@ -1168,7 +1159,7 @@ static void delete_node(struct party *p)
 
 /* Goal: a callback counts for the acquires that begin after it was set. NULL removes it. Without one
  * a release tells of the loss. Modes: F15, F34b. */
-static void a_callback_is_that_of_the_acquire(struct scene *s)
+BEHAVIOR_TEST(a_callback_is_that_of_the_acquire)
 {
     hold(s, &s->me);
     watch(s);
@@ -1214,7 +1205,7 @@ static void call_within(int code, void *arg)
 
 /* Goal: calls that wait are refused in a callback, even if they would not have to, and change
  * nothing. Modes: F46. */
-static void a_callback_must_not_wait(struct scene *s)
+BEHAVIOR_TEST(a_callback_must_not_wait)
 {
     struct within w = {.s = s};
     struct zkl_owner *owner = new_owner();
@@ -1263,8 +1254,7 @@ static void next_link(int code, void *arg)
         c->wrong += (held ? lock_start_release : lock_start)(p, next_link, c) != 0;
 }
 
-/* Goal: operations are started in callbacks, each callback the start of the next. */
-static void a_callback_starts_the_next(struct scene *s)
+BEHAVIOR_TEST(a_callback_starts_the_next, .ways = OPERATIONS)
 {
     struct chain c = {.party = &s->me, .left = 2 * LINKS - 1};
 
@@ -1278,7 +1268,7 @@ static void a_callback_starts_the_next(struct scene *s)
 /* Goal: contenders are served in their order, one at a time, threads and owners of one handle as
  * those of two clients, with growing tokens. While one waits, its handle says so, and can't be freed.
  * Modes: F33, F35, F44. */
-static void who_waits_is_served_in_turn(struct scene *s)
+BEHAVIOR_TEST(who_waits_is_served_in_turn)
 {
     /* On one handle that takes turns the lock goes to the mate at once. */
     struct party *second = s->kind->takes_turns ? &s->mate : &s->late;
@@ -1322,7 +1312,7 @@ static void who_waits_is_served_in_turn(struct scene *s)
 
 /* Goal: an owner has one acquisition of a path under way: another one would wait for it. What
  * belongs to no owner may be acquired so often. */
-static void an_owner_does_not_wait_for_itself(struct scene *s)
+BEHAVIOR_TEST(an_owner_does_not_wait_for_itself, .ways = OPERATIONS, .of_owners = true)
 {
     struct lock second = {.kind = s->kind, .path = s->path, .client = s->client};
     struct party again = s->me, other = s->me;
@@ -1346,8 +1336,7 @@ static void an_owner_does_not_wait_for_itself(struct scene *s)
     check_ok(lock_free(&second));
 }
 
-/* Goal: an operation without a callback or an owner is refused, and nothing changes. */
-static void an_operation_needs_a_callback(struct scene *s)
+BEHAVIOR_TEST(an_operation_needs_a_callback, .ways = OPERATIONS)
 {
     struct party nobody = s->me;
 
@@ -1373,7 +1362,7 @@ static void an_operation_needs_a_callback(struct scene *s)
 
 /* Goal: a wait that was not filled with its initializer, or says what can't be, is refused, and
  * nothing is sent. */
-static void a_wrong_wait_is_refused(struct scene *s)
+BEHAVIOR_TEST(a_wrong_wait_is_refused)
 {
     static const struct zkl_wait good = ZKL_WAIT_INIT;
     struct {
@@ -1435,7 +1424,7 @@ static void check_cost(struct scene *s, int each, int (*acquire)(struct party *)
 
 /* Goal: what an acquire and a release cost, without and with a callback, by a try, and what a busy
  * try costs. Method: the proxy counts, where the path is there for good. */
-static void costs_are_counted(struct scene *s)
+BEHAVIOR_TEST(costs_are_counted)
 {
     char part[100];
 
@@ -1456,60 +1445,7 @@ static void costs_are_counted(struct scene *s)
     check_ok(wire_delete_tree(raw, cluster_at(s->path)));
 }
 
-/* --- the table -------------------------------------------------------------------------------- */
-
-enum ways { BOTH, THREADS, OPERATIONS };
-enum after { AS_BEFORE, CLOSED, EXPIRES };
-
-static const struct behavior {
-    const char *name;
-    void (*run)(struct scene *s);
-    enum ways ways;
-    enum after after; /* what becomes of the client */
-    bool of_owners;   /* not of what belongs to no thread and no owner */
-} behaviors[] = {
-#define ROW(function, ...)                                                                         \
-    {                                                                                              \
-        .name = #function, .run = function, __VA_ARGS__                                            \
-    }
-    ROW(a_grant_says_what_the_questions_say),
-    ROW(a_reentry_counts_up_and_down),
-    ROW(who_does_not_hold_can_not_release),
-    ROW(two_handles_of_one_path_deadlock_at_once),
-    ROW(a_try_tells_busy_from_free),
-    ROW(a_deadline_in_the_past_asks_nothing),
-    ROW(a_deadline_ends_a_wait),
-    ROW(a_cancel_before_asks_nothing),
-    ROW(a_cancel_ends_the_waits_of_two_clients),
-    ROW(a_cancel_after_the_grant_changes_nothing),
-    ROW(a_number_cancels_its_operation, .ways = OPERATIONS),
-    ROW(a_signal_ends_a_wait_by_its_handler_only, .ways = THREADS),
-    ROW(a_canceled_thread_comes_to_the_end_of_its_wait, .ways = THREADS),
-    ROW(a_hold_ends_with_its_thread),
-    ROW(a_close_loses_what_is_held, .after = CLOSED),
-    ROW(a_close_ends_all_waits, .after = CLOSED),
-    ROW(an_expiry_loses_what_is_held, .after = EXPIRES),
-    ROW(an_expiry_lets_who_waits_queue_again, .after = EXPIRES),
-    ROW(a_deletion_loses_what_is_held),
-    ROW(a_deletion_lets_who_waits_queue_again),
-    ROW(written_data_changes_nothing),
-    ROW(a_lease_ends_a_hold),
-    ROW(a_short_cut_is_told_as_suspect_and_held),
-    ROW(a_short_cut_costs_no_place),
-    ROW(a_release_without_a_link_is_unconfirmed),
-    ROW(a_request_to_release_is_told),
-    ROW(a_callback_is_that_of_the_acquire),
-    ROW(a_callback_must_not_wait),
-    ROW(a_callback_starts_the_next, .ways = OPERATIONS),
-    ROW(who_waits_is_served_in_turn),
-    ROW(an_owner_does_not_wait_for_itself, .ways = OPERATIONS, .of_owners = true),
-    ROW(an_operation_needs_a_callback, .ways = OPERATIONS),
-    ROW(a_wrong_wait_is_refused),
-    ROW(costs_are_counted),
-};
-#undef ROW
-
-#define BEHAVIORS (sizeof behaviors / sizeof *behaviors)
+/* --- the program ------------------------------------------------------------------------------ */
 
 struct combination {
     char name[100];
@@ -1540,12 +1476,12 @@ static bool is_there(const struct behavior *b, enum way way, const struct kind *
 
 int main(int argc, char **argv)
 {
-    static struct combination all[BEHAVIORS * WAYS * KINDS_MAX];
+    static struct combination all[TESTS_MAX];
     static const char *const ways[WAYS] = {"thread", "operation"};
     size_t n = 0;
 
     for (const struct kind *kind = kinds; kind < kinds + kind_count; kind++) {
-        for (size_t i = 0; i < BEHAVIORS * WAYS; i++) {
+        for (size_t i = 0; i < behavior_count * WAYS; i++) {
             struct combination *c = &all[n];
             *c = (struct combination){
                 .behavior = &behaviors[i / WAYS], .kind = kind, .way = i % WAYS};
@@ -1553,7 +1489,7 @@ int main(int argc, char **argv)
                 continue;
             snprintf(c->name, sizeof c->name, "%s/%s/%s", c->behavior->name, ways[c->way],
                      kind->name);
-            tests_add(c->name, run, cluster_raw_open, cluster_raw_close, c);
+            tests_add(c->name, run, cluster_raw_open, cluster_world_end, c);
             n++;
         }
     }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Callbacks: what is called when, and what may be called from within one. */
-#include "cluster.h"
-
 #include "refused_calls.h"
-#include "notes.h"
-#include "completion.h"
-#include "nodes.h"
 
-#include <semaphore.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
+/* Each call of the mutex's callback waits at the gate. */
+static void hold_up(struct notes *notes, sem_t *gate, struct zkl_mutex *mutex)
+{
+    check_ok(sem_init(gate, 0, 0));
+    notes->gate = gate;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, notes));
+}
 
 static int64_t window_end(struct zkl_mutex *mutex)
 {
@@ -23,32 +21,27 @@ static int64_t window_end(struct zkl_mutex *mutex)
 WORLD_TEST(nothing_is_called_after_a_free_within_the_callback)
 {
     static struct notes notes = NOTES_INIT;
-    struct proxy *proxy = NULL;
-    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
-    struct zkl_mutex *mutex = world_mutex(client, cluster_path("free-within"));
     static sem_t gate;
+    struct locker l = locker_behind(cluster_path("free-within"), NULL, SESSION_MS);
 
-    sem_init(&gate, 0, 0);
-    notes.gate = &gate;
+    hold_up(&notes, &gate, l.mutex);
     notes.free_at = 2;
-    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
-    check_ok(zkl_mutex_lock(mutex));
-    int64_t end = window_end(mutex);
+    check_ok(zkl_mutex_lock(l.mutex));
+    int64_t end = window_end(l.mutex);
     net_nap_ms(20); /* so that a new proof shows in milliseconds */
-    proxy_cut(proxy);
+    proxy_cut(l.proxy);
     check_wait(noted(&notes) == 1, WAIT_MS); /* SUSPECT; HELD is queued behind it */
-    check_wait(window_end(mutex) > end + 10, WAIT_MS);
-    proxy_cut(proxy);
-    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS); /* SUSPECT again */
-    zkl_mutex_unlock(mutex);
+    check_wait(window_end(l.mutex) > end + 10, WAIT_MS);
+    proxy_cut(l.proxy);
+    check_wait(zkl_client_get_state(l.client) != ZKL_CLIENT_CONNECTED, WAIT_MS); /* SUSPECT again */
+    zkl_mutex_unlock(l.mutex);
     for (int i = 0; i < 8; i++)
         sem_post(&gate);
     check_wait(noted(&notes) >= 2 && running(&notes) == 0, WAIT_MS);
-    world_forget(mutex);
-    world_drop(client); /* after it no callback runs */
+    world_forget(l.mutex);
+    world_drop(l.client); /* after it no callback runs */
     check_ok(notes.freed);
     check_num(noted(&notes), ==, 2);
-    sem_destroy(&gate);
 }
 
 struct other {
@@ -81,18 +74,14 @@ static void delete_node_of(struct zkl_mutex *mutex)
 WORLD_TEST(free_from_another_clients_callback_is_refused)
 {
     static struct notes notes = NOTES_INIT;
-    struct zkl_client *first = world_client(), *second = world_client();
-    struct zkl_mutex *mutex = world_mutex(first, cluster_path("free-a"));
-    struct zkl_mutex *trigger = world_mutex(second, cluster_path("free-b"));
     static struct other other;
-
     static sem_t gate;
+    struct zkl_mutex *mutex = world_mutex(world_client(), cluster_path("free-a"));
+    struct zkl_mutex *trigger = world_mutex(world_client(), cluster_path("free-b"));
 
     other = (struct other){.mutex = mutex, .notes = &notes, .rc = 1};
-    sem_init(&gate, 0, 0);
     sem_init(&other.done, 0, 0);
-    notes.gate = &gate;
-    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    hold_up(&notes, &gate, mutex);
     check_ok(zkl_mutex_set_callback(trigger, free_the_other, &other));
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_lock(trigger));
@@ -166,16 +155,17 @@ static void cause_an_event(struct within *w)
     check_ok(zkl_mutex_unlock(other));
 }
 
-static void lose_a_mutex(struct within *w)
+/* What is done to the node of a hold, and what its unlock says then. */
+static void disturb_a_mutex(struct within *w, void (*disturb)(struct zkl_mutex *mutex), int code)
 {
-    struct zkl_mutex *other = world_mutex(w->calls.client, cluster_path("lost"));
+    struct zkl_mutex *other = world_mutex(w->calls.client, cluster_path("disturbed"));
 
     check_ok(zkl_mutex_set_callback(other, on_hold, w));
     check_ok(zkl_mutex_lock(other));
     w->go = true;
-    delete_node_of(other);
+    disturb(other);
     check_calls(w);
-    check_num(zkl_mutex_unlock(other), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(other), ==, code);
 }
 
 static void lose_a_permit(struct within *w)
@@ -191,18 +181,6 @@ static void lose_a_permit(struct within *w)
     check_ok(wire_delete(raw, cluster_at(node), -1));
     check_calls(w);
     check_num(zkl_permit_release(permit), ==, ZKL_ELOST);
-}
-
-static void ask_for_a_mutex(struct within *w)
-{
-    struct zkl_mutex *other = world_mutex(w->calls.client, cluster_path("asked"));
-
-    check_ok(zkl_mutex_set_callback(other, on_hold, w));
-    check_ok(zkl_mutex_lock(other));
-    w->go = true;
-    ask_for(other);
-    check_calls(w);
-    check_ok(zkl_mutex_unlock(other));
 }
 
 /* A client with this callback, or with none, that holds one of everything. */
@@ -238,8 +216,8 @@ WORLD_TEST(every_call_in_every_callback)
     static struct within w;
 
     open_within(&w, proxy, NULL, NULL);
-    lose_a_mutex(&w);
-    ask_for_a_mutex(&w);
+    disturb_a_mutex(&w, delete_node_of, ZKL_ELOST);
+    disturb_a_mutex(&w, ask_for, 0);
     lose_a_permit(&w);
     close_within(&w);
 
@@ -263,15 +241,13 @@ WORLD_TEST(every_call_in_every_callback)
 WORLD_TEST(a_slow_callback_stalls_only_the_free_of_its_mutex)
 {
     static struct notes notes = NOTES_INIT;
+    static sem_t gate;
     struct zkl_client *client = world_client();
     struct zkl_mutex *slow = world_mutex(client, cluster_path("slow"));
     struct zkl_mutex *quick = world_mutex(client, cluster_path("quick"));
     struct actor *actor = world_actor();
-    static sem_t gate;
 
-    sem_init(&gate, 0, 0);
-    notes.gate = &gate;
-    check_ok(zkl_mutex_set_callback(slow, take_note, &notes));
+    hold_up(&notes, &gate, slow);
     check_ok(zkl_mutex_lock(slow));
     delete_node_of(slow);
     check_wait(running(&notes) == 1, WAIT_MS);
@@ -352,9 +328,7 @@ WORLD_TEST(a_permit_is_given_back_in_its_own_callback)
     char node[300];
     static sem_t gate;
 
-    sem_init(&gate, 0, 0);
-    notes.gate = &gate;
-    check_ok(zkl_mutex_set_callback(trigger, take_note, &notes));
+    hold_up(&notes, &gate, trigger);
     struct zkl_semaphore *semaphore = world_semaphore(client, path, 1, NULL);
     check_ok(zkl_semaphore_set_callback(semaphore, give_back, &giver));
     check_ok(zkl_mutex_lock(trigger));

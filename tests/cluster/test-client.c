@@ -2,14 +2,6 @@
 /* The client's life: opening, a server that is down, silent or comes back, and closing. */
 #include "cluster.h"
 
-#include "nodes.h"
-#include "proxy.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* --- open ------------------------------------------------------------------------------------ */
 
 struct opened {
@@ -100,20 +92,18 @@ WORLD_TEST(open_without_an_answer_is_bounded)
  * ETIMEDOUT, after no more than its bound. The server deletes the node once it runs again. */
 static void check_silent_close(int timeout_ms)
 {
-    const char *path = cluster_path("close-silent");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct locker l = locker_of(cluster_path("close-silent"), NULL);
 
-    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_lock(l.mutex));
     check_ok(zks_pause_node(server, 0));
     int64_t start = net_now_ms();
-    int rc = zkl_client_close(client, timeout_ms);
+    int rc = zkl_client_close(l.client, timeout_ms);
     int64_t ms = net_now_ms() - start;
     check_ok(zks_resume_node(server, 0));
     check_num(rc, ==, ZKL_ETIMEDOUT);
     check_num(ms, <, timeout_ms + 2000);
-    check_wait(cluster_children(path) == 0, WAIT_MS);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_wait(cluster_children(l.path) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(l.mutex), ==, ZKL_ELOST);
 }
 
 WORLD_TEST(close_with_a_silent_server_is_bounded)
@@ -127,42 +117,16 @@ WORLD_TEST(close_does_not_claim_an_end_that_was_not_confirmed)
     check_silent_close(5000);
 }
 
-/* Goal: with the link down, and the session alive on the server, close does not say that it ended.
- * */
-WORLD_TEST(close_without_a_link_does_not_claim_the_end)
-{
-    const char *path = cluster_path("close-unlinked");
-    struct zkl_client_options options = cluster_options();
-
-    struct proxy *proxy = world_proxy_for(&options);
-    options.session_timeout_ms = 8000;
-    struct zkl_client *client = world_client_with(&options);
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
-    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
-    int64_t start = net_now_ms();
-    int rc = zkl_client_close(client, 3000);
-    check_num(rc, ==, ZKL_ETIMEDOUT);
-    check_true(net_now_ms() - start < 6000 || lag_is_slow());
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_wait(cluster_children(path) == 0, WAIT_MS);
-}
-
-/* Goal: close with no time to wait returns immediately, and the session ends behind it. */
 WORLD_TEST(close_with_no_time_returns_at_once)
 {
-    const char *path = cluster_path("close-at-once");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct locker l = locker_of(cluster_path("close-at-once"), NULL);
 
-    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_lock(l.mutex));
     lag_begin();
-    int rc = zkl_client_close(client, 0);
+    int rc = zkl_client_close(l.client, 0);
     check_num(lag_end_ms(), <, 1000);
     check_true(rc == 0 || rc == ZKL_ETIMEDOUT);
-    check_wait(cluster_children(path) == 0, WAIT_MS);
-    world_drop(client);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_wait(cluster_children(l.path) == 0, WAIT_MS);
+    world_drop(l.client);
+    check_num(zkl_mutex_unlock(l.mutex), ==, ZKL_ELOST);
 }

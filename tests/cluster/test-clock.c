@@ -4,16 +4,9 @@
  * behind it. This program has its own functions that read it, for all of its libraries. */
 #include "cluster.h"
 
-#include <zklock/inspect.h>
-
-#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "nodes.h"
-#include "notes.h"
 
 #define HOUR_S 3600
 #define WAITED_MS 800
@@ -66,10 +59,7 @@ static int lock_for_a_while(void *mutex)
 
 static bool node_is_watched(const char *path)
 {
-    char node[256];
-
-    cluster_child(path, 1, node, sizeof node);
-    return flw_watch_count(zks_host(), zks_port(server, 0), node) == 1;
+    return flw_watch_count(zks_host(), zks_port(server, 0), child_of(path, 1)) == 1;
 }
 
 #define CLOCK_TEST(name) WORLD_TEST_IN(name, cluster_raw_open, set_back)
@@ -79,22 +69,21 @@ static bool node_is_watched(const char *path)
  * Modes: F23. */
 CLOCK_TEST(a_wait_does_not_go_by_the_wall_clock)
 {
-    const char *path = cluster_path("wait");
-    struct zkl_client *client = world_client(), *other = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path), *held = world_mutex(other, path);
-    struct actor *actor = world_actor();
+    struct locker l = locker_of(cluster_path("wait"), NULL);
+    struct zkl_mutex *held = world_mutex(world_client(), l.path);
 
     check_ok(zkl_mutex_lock(held));
     for (size_t i = 0; i < STEPS;) {
         int64_t start_ms = net_now_ms();
-        actor_begin(actor, lock_for_a_while, mutex);
-        check_wait((cluster_children(path) == 2 && node_is_watched(path)) || actor_is_done(actor),
+        actor_begin(l.actor, lock_for_a_while, l.mutex);
+        check_wait((cluster_children(l.path) == 2 && node_is_watched(l.path)) ||
+                       actor_is_done(l.actor),
                    WAIT_MS);
-        if (!actor_is_done(actor)) /* else it was over before it was seen: once more */
+        if (!actor_is_done(l.actor)) /* else it was over before it was seen: once more */
             step_s = steps_s[i++];
-        check_num(actor_result(actor), ==, ZKL_ETIMEDOUT);
+        check_num(actor_result(l.actor), ==, ZKL_ETIMEDOUT);
         check_num(net_now_ms() - start_ms, >=, WAITED_MS);
-        check_wait(cluster_children(path) == 1, WAIT_MS);
+        check_wait(cluster_children(l.path) == 1, WAIT_MS);
     }
     check_ok(zkl_mutex_unlock(held));
 }
@@ -136,13 +125,10 @@ static int64_t age_of_holder(struct zkl_client *client, const char *path)
  * by the age of its node. Modes: F23. */
 CLOCK_TEST(a_hold_does_not_go_by_the_wall_clock)
 {
-    const char *path = cluster_path("hold");
-    struct zkl_client_options options = cluster_options();
+    struct locker l = locker_behind(cluster_path("hold"), NULL, BRIEF_MS);
+    struct zkl_mutex *mutex = l.mutex;
     struct notes notes = NOTES_INIT;
 
-    options.session_timeout_ms = BRIEF_MS;
-    struct zkl_client *client = world_client_with(&options);
-    struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -154,7 +140,7 @@ CLOCK_TEST(a_hold_does_not_go_by_the_wall_clock)
         check_num(window_ms, <=, BRIEF_MS * 15 / 16);
         check_wait(net_now_ms() + zkl_mutex_window_ms(mutex) > end_ms + BRIEF_MS / 8, WAIT_MS);
         check_true(zkl_mutex_token(mutex) == token);
-        check_num(age_of_holder(client, path) > HOUR_S * 1000, ==, steps_s[i] > 0);
+        check_num(age_of_holder(l.client, l.path) > HOUR_S * 1000, ==, steps_s[i] > 0);
     }
     check_ok(zkl_mutex_unlock(mutex));
     for (size_t i = 0; i < noted(&notes); i++)

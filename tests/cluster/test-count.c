@@ -4,17 +4,13 @@
  * due or a call waits, and libzookeeper's ping after a third of the session timeout without a
  * request. */
 #include "inside.h"
-
-#include "nodes.h"
 #include "room.h"
-
-#include <stdatomic.h>
-#include <stdio.h>
 
 #define CYCLES 1000
 #define SOME 50
 #define IDLE_MS 1500
 #define HOLD_MS 2000
+#define counted_open(name, session_ms) locker_behind(cluster_path(name), NULL, session_ms)
 
 /* --- counting --------------------------------------------------------------------------------- */
 
@@ -25,25 +21,10 @@ static void check_requests(int64_t counted, int64_t n, int64_t since_ms)
     check_num(counted, <=, n + (net_now_ms() - since_ms) / ZKL_KEEPALIVE_MS);
 }
 
-/* A client behind a proxy. */
-struct counted {
-    struct proxy *proxy;
-    struct zkl_client *client;
-};
-
-static struct counted counted_open(int session_ms)
-{
-    struct counted c;
-
-    c.client = world_client_through(&c.proxy, session_ms);
-    return c;
-}
-
 /* All requests but keepalives and pings. */
-static int64_t counted_requests(struct counted *c)
+static int64_t all_requests(struct proxy *proxy)
 {
-    return proxy_counts(c->proxy, PROXY_ANY) - proxy_counts(c->proxy, PROXY_EXISTS) -
-           proxy_counts(c->proxy, PROXY_PING);
+    return requests(proxy) + proxy_counts(proxy, PROXY_MULTI);
 }
 
 /* --- without contention ----------------------------------------------------------------------- */
@@ -53,16 +34,14 @@ static int64_t counted_requests(struct counted *c)
  * while a keepalive is under way. */
 static void check_slope(zkl_hold_fn fn, int each)
 {
-    const char *path = cluster_path("slope");
-    struct counted c = counted_open(SESSION_MS);
-    struct zkl_mutex *mutex = world_mutex(c.client, path);
+    struct locker c = counted_open("slope", SESSION_MS);
 
-    make_root(path, "");
-    check_ok(zkl_mutex_set_callback(mutex, fn, NULL));
-    cycle(mutex, 10); /* the connection's own requests are not in it */
+    make_root(c.path, "");
+    check_ok(zkl_mutex_set_callback(c.mutex, fn, NULL));
+    cycle(c.mutex, 10); /* the connection's own requests are not in it */
     int64_t before = inside_received(c.client), start = net_now_ms();
     proxy_reset_counts(c.proxy);
-    cycle(mutex, CYCLES);
+    cycle(c.mutex, CYCLES);
     int64_t requests = inside_received(c.client) - before;
     int64_t keepalives = proxy_counts(c.proxy, PROXY_EXISTS);
     int64_t lists = proxy_counts(c.proxy, PROXY_CHILDREN);
@@ -90,7 +69,6 @@ static void ignore(const struct zkl_hold_event *event, void *arg)
     (void)arg;
 }
 
-/* Goal: with a state callback there is one more, the watch on the own node. */
 WORLD_TEST(with_a_callback_they_are_four)
 {
     check_slope(ignore, 4);
@@ -99,14 +77,13 @@ WORLD_TEST(with_a_callback_they_are_four)
 /* --- with contention -------------------------------------------------------------------------- */
 
 /* One lock that waits: the holder releases when the server has both of the waiter's watches. */
-static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mutex *mutex)
+static void contend(struct zkl_mutex *held, struct locker *waiter)
 {
     check_ok(zkl_mutex_lock(held));
-    actor_begin(actor, do_lock, mutex);
+    actor_begin(waiter->actor, do_lock, waiter->mutex);
     check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 2, WAIT_MS);
     check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_result(actor));
-    check_ok(actor_do(actor, do_unlock, mutex));
+    locker_passes(waiter);
 }
 
 /* Goal: a lock that waits for another client's, and its unlock, are five requests: create, list,
@@ -114,25 +91,21 @@ static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mute
  * would have to remove. Method: a proxy counts each kind. */
 WORLD_TEST(a_lock_that_waits_is_five_requests)
 {
-    const char *path = cluster_path("six");
-    struct zkl_client *holder = world_client();
-    struct zkl_mutex *held = world_mutex(holder, path);
-    struct counted c = counted_open(SESSION_MS);
-    struct zkl_mutex *mutex = world_mutex(c.client, path);
-    struct actor *actor = world_actor();
+    struct locker c = counted_open("six", SESSION_MS);
+    struct zkl_mutex *held = world_mutex(world_client(), c.path);
 
-    make_root(path, "");
-    contend(held, actor, mutex);
+    make_root(c.path, "");
+    contend(held, &c);
     proxy_reset_counts(c.proxy);
     int64_t start = net_now_ms();
     for (int i = 0; i < SOME; i++)
-        contend(held, actor, mutex);
-    print_message("%d contended locks: %d requests\n", SOME, (int)counted_requests(&c));
+        contend(held, &c);
+    print_message("%d contended locks: %d requests\n", SOME, (int)all_requests(c.proxy));
     check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, SOME);
     check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, SOME);
     check_num(proxy_counts(c.proxy, PROXY_GET), ==, 2 * SOME);
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, SOME);
-    check_num(counted_requests(&c), ==, 5 * SOME);
+    check_num(all_requests(c.proxy), ==, 5 * SOME);
     check_requests(proxy_counts(c.proxy, PROXY_EXISTS), 0, start);
 }
 
@@ -141,24 +114,20 @@ WORLD_TEST(a_lock_that_waits_is_five_requests)
  * Modes: F19. */
 WORLD_TEST(a_wait_in_vain_is_six_requests)
 {
-    const char *path = cluster_path("six-in-vain");
-    struct zkl_client *holder = world_client();
-    struct zkl_mutex *held = world_mutex(holder, path);
-    struct counted c = counted_open(SESSION_MS);
-    struct take take = take_of(world_mutex(c.client, path));
-    struct actor *actor = world_actor();
+    struct locker c = counted_open("six-in-vain", SESSION_MS);
+    struct zkl_mutex *held = world_mutex(world_client(), c.path);
 
-    take.wait.cancel = world_cancel();
+    c.take.wait.cancel = world_cancel();
     check_ok(zkl_mutex_lock(held));
     proxy_reset_counts(c.proxy);
-    actor_begin(actor, do_acquire, &take);
+    locker_queues(&c, 2);
     check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 2, WAIT_MS);
-    zkl_cancel_set(take.wait.cancel);
-    check_num(actor_result(actor), ==, ZKL_ECANCELED);
+    zkl_cancel_set(c.take.wait.cancel);
+    check_num(actor_result(c.actor), ==, ZKL_ECANCELED);
     check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 0, WAIT_MS);
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, 1);
     check_num(proxy_counts(c.proxy, PROXY_REMOVE_WATCHES), ==, 1);
-    check_num(counted_requests(&c), ==, 6);
+    check_num(all_requests(c.proxy), ==, 6);
     check_ok(zkl_mutex_unlock(held));
 }
 
@@ -167,25 +136,19 @@ WORLD_TEST(a_wait_in_vain_is_six_requests)
  * Modes: F44. */
 WORLD_TEST(only_the_next_waiter_is_woken)
 {
-    const char *path = cluster_path("herd");
-    struct zkl_client *holder = world_client();
-    struct zkl_mutex *held = world_mutex(holder, path), *next = world_mutex(holder, path);
-    struct counted c = counted_open(SESSION_MS);
-    struct zkl_mutex *mutex = world_mutex(c.client, path);
-    struct actor *second = world_actor(), *last = world_actor();
+    struct locker c = counted_open("herd", SESSION_MS), next = locker_of(c.path, NULL);
+    struct zkl_mutex *held = world_mutex(next.client, c.path);
 
     check_ok(zkl_mutex_lock(held));
-    actor_begin(second, do_lock, next);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    actor_begin(last, do_lock, mutex);
+    locker_queues(&next, 2);
+    locker_queues(&c, 3);
     check_ok(proxy_wait_count(c.proxy, PROXY_GET, 2, WAIT_MS));
-    int64_t before = counted_requests(&c);
+    int64_t before = all_requests(c.proxy);
     check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_result(second));
-    check_num(counted_requests(&c), ==, before);
-    check_ok(actor_do(second, do_unlock, next));
-    check_ok(actor_result(last));
-    check_ok(actor_do(last, do_unlock, mutex));
+    check_ok(actor_result(next.actor));
+    check_num(all_requests(c.proxy), ==, before);
+    check_ok(actor_do(next.actor, do_unlock, next.mutex));
+    locker_passes(&c);
 }
 
 /* --- very many threads ------------------------------------------------------------------------ */
@@ -238,13 +201,11 @@ WORLD_TEST(many_threads_share_their_lists)
 {
     static pthread_t threads[CROWD_MAX];
     const int n = (int)test_length(CROWD_MAX, 300);
-    const char *path = cluster_path("thousand");
-    struct zkl_client *holder = world_client();
-    struct zkl_mutex *held = world_mutex(holder, path);
-    struct counted c = counted_open(SESSION_MS);
-    struct crowd crowd = {.mutex = world_mutex(c.client, path), .threads = n};
+    struct locker c = counted_open("thousand", SESSION_MS);
+    struct zkl_mutex *held = world_mutex(world_client(), c.path);
+    struct crowd crowd = {.mutex = c.mutex, .threads = n};
 
-    make_root(path, "");
+    make_root(c.path, "");
     check_ok(zkl_mutex_lock(held));
     int64_t before = inside_received(c.client), start = net_now_ms();
     proxy_reset_counts(c.proxy);
@@ -252,7 +213,7 @@ WORLD_TEST(many_threads_share_their_lists)
     crowd_begin(&crowd, threads);
     check_ok(proxy_wait_count(c.proxy, PROXY_CREATE2, n, CROWD_WAIT_MS));
     proxy_release(c.proxy);
-    check_wait(cluster_children(path) == 1 + n, CROWD_WAIT_MS);
+    check_wait(cluster_children(c.path) == 1 + n, CROWD_WAIT_MS);
     check_wait(proxy_counts(c.proxy, PROXY_GET) == n + 1, CROWD_WAIT_MS);
     check_ok(zkl_mutex_unlock(held));
     for (int i = 0; i < n; i++)
@@ -261,13 +222,13 @@ WORLD_TEST(many_threads_share_their_lists)
     check_num(crowd.odd, ==, 0);
     check_num(crowd.overlaps, ==, 0);
     int64_t beats = proxy_counts(c.proxy, PROXY_MULTI);
-    print_message("%d threads: %d requests\n", n, (int)counted_requests(&c));
+    print_message("%d threads: %d requests\n", n, (int)all_requests(c.proxy));
     check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, n);
     int lists = (int)proxy_counts(c.proxy, PROXY_CHILDREN);
     check_num(lists, <=, ZKL_SHARE_FROM + 2);
     check_num(proxy_counts(c.proxy, PROXY_GET), ==, n + 1);
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, n);
-    check_num(counted_requests(&c) - beats, ==, 3 * n + 1 + lists);
+    check_num(all_requests(c.proxy) - beats, ==, 3 * n + 1 + lists);
     check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 16)); /* the most frequent */
     check_requests(inside_received(c.client) - before - beats, 3 * n + 1 + lists, start);
 }
@@ -287,16 +248,15 @@ static size_t waiting_in(struct zkl_client *client)
 WORLD_TEST(who_come_one_after_another_need_no_lists)
 {
     enum { N = 40 };
-    const char *path = cluster_path("apart");
-    struct counted c = counted_open(SESSION_MS);
+    struct locker c = counted_open("apart", SESSION_MS);
     struct zkl_mutex *mutexes[N];
     struct actor *actors[N];
 
-    make_root(path, "");
+    make_root(c.path, "");
     int64_t start = net_now_ms();
     proxy_reset_counts(c.proxy);
     for (size_t i = 0; i < N; i++) {
-        mutexes[i] = world_mutex(c.client, path);
+        mutexes[i] = world_mutex(c.client, c.path);
         actors[i] = world_actor();
         actor_begin(actors[i], do_lock, mutexes[i]);
         check_wait(i > 0 ? waiting_in(c.client) == i : actor_is_done(actors[0]), CROWD_WAIT_MS);
@@ -314,7 +274,7 @@ WORLD_TEST(who_come_one_after_another_need_no_lists)
     check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, N);
     check_num(proxy_counts(c.proxy, PROXY_GET), ==, N);
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, N);
-    check_num(counted_requests(&c) - beats, ==, 3 * N + ZKL_UNLISTED_FROM + 2);
+    check_num(all_requests(c.proxy) - beats, ==, 3 * N + ZKL_UNLISTED_FROM + 2);
     check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 16));
 }
 
@@ -332,7 +292,7 @@ static int64_t at_most(int64_t start_ms, int64_t interval_ms)
 WORLD_TEST(an_idle_client_sends_four_reads_in_a_timeout)
 {
     int64_t start = net_now_ms(); /* before anything that may be counted late */
-    struct counted c = counted_open(IDLE_MS);
+    struct locker c = counted_open("idle", IDLE_MS);
     struct zkl_mutex *mutexes[SOME];
 
     for (int i = 0; i < SOME; i++) {
@@ -350,8 +310,8 @@ WORLD_TEST(an_idle_client_sends_four_reads_in_a_timeout)
 WORLD_TEST(a_holder_sends_heartbeats_and_reads)
 {
     int64_t start = net_now_ms();
-    struct counted c = counted_open(HOLD_MS);
-    struct zkl_mutex *a = world_mutex(c.client, cluster_path("beat"));
+    struct locker c = counted_open("beat", HOLD_MS);
+    struct zkl_mutex *a = c.mutex;
     struct zkl_mutex *b = world_mutex(c.client, cluster_path("beat"));
 
     check_ok(zkl_mutex_lock(a));
@@ -359,7 +319,7 @@ WORLD_TEST(a_holder_sends_heartbeats_and_reads)
     proxy_reset_counts(c.proxy);
     check_ok(proxy_wait_count(c.proxy, PROXY_MULTI, 8, WAIT_MS));
     check_num(proxy_counts(c.proxy, PROXY_MULTI), <=, at_most(start, HOLD_MS / 8));
-    check_num(counted_requests(&c), ==, proxy_counts(c.proxy, PROXY_MULTI));
+    check_num(all_requests(c.proxy), ==, proxy_counts(c.proxy, PROXY_MULTI));
     check_num(proxy_counts(c.proxy, PROXY_EXISTS) + proxy_counts(c.proxy, PROXY_MULTI), <=,
               at_most(start, HOLD_MS / 16));
     check_num(proxy_counts(c.proxy, PROXY_EXISTS), >, 0);

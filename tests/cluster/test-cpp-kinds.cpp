@@ -13,66 +13,40 @@ static_assert(noexcept(std::declval<zkl::shared_mutex &>().unlock()) &&noexcept(
 static_assert(std::is_default_constructible_v<zkl::permit> &&
               !std::is_convertible_v<zkl::permit, bool>);
 
-using other_mutex = other_holder<std::unique_lock<zkl::mutex>>;
-using other_reader = other_holder<std::shared_lock<zkl::shared_mutex>>;
-using other_writer = other_holder<std::unique_lock<zkl::shared_mutex>>;
+using unique = std::unique_lock<zkl::shared_mutex>;
+using sharing = std::shared_lock<zkl::shared_mutex>;
 
 /* --- read-write locks --------------------------------------------------------------------------- */
 
-/* Goal: std::shared_lock in each of its ways shares, and keeps writers out. */
-CPP_TEST(shared_lock_takes_a_shared_mutex_in_each_way)
-{
-    zkl::client client(options());
-    zkl::shared_mutex shared(client, cluster_path("cpp-shared"));
-    other_reader other(shared);
-    const auto soon = std::chrono::system_clock::now() + WAIT_MS * 1ms;
+struct with_shared : with_client {
+    zkl::shared_mutex shared{client, path};
+};
 
-    {
-        std::shared_lock lock(shared);
-        check_true(shared.reader().still_held(0ms) && !shared.writer().still_held(0ms));
-        check_num(shared.reader().token(), >, 0);
-    }
-    check_true(!zkl::last_unlock() && !shared.reader().still_held(0ms));
-    check_true(std::shared_lock(shared, std::try_to_lock).owns_lock());
-    check_true(std::shared_lock(shared, WAIT_MS * 1ms).owns_lock());
-    check_true(std::shared_lock(shared, soon).owns_lock());
-    shared.lock_shared();
-    check_true(std::shared_lock(shared, std::adopt_lock).owns_lock());
+/* Goal: std::shared_lock shares, and keeps writers out. */
+CPP_TEST_IN(with_shared, shared_lock_takes_a_shared_mutex_in_each_way)
+{
+    other_holder<sharing> other(shared);
+
+    check_guards<sharing>(shared, [&] {
+        return shared.reader().still_held(0ms) && !shared.writer().still_held(0ms) &&
+               shared.reader().token() > 0;
+    });
     check_num(shared.reader().hold_count(), ==, 0);
-    std::shared_lock lock(shared, std::defer_lock);
-    check_true(lock.try_lock());
-    check_true(elsewhere([&] {
-        return !std::unique_lock(shared, std::try_to_lock).owns_lock() &&
-               !std::unique_lock(shared, 5ms).owns_lock() &&
-               !shared.try_lock_until(std::chrono::steady_clock::now() + 5ms);
-    }));
+    check_kept_out<unique>(shared);
 }
 
-/* Goal: a writer is alone, by each guard. */
-CPP_TEST(a_writer_of_a_shared_mutex_is_alone)
+CPP_TEST_IN(with_shared, a_writer_of_a_shared_mutex_is_alone)
 {
-    zkl::client client(options());
-    zkl::shared_mutex shared(client, cluster_path("cpp-writer"));
-
-    {
-        std::scoped_lock lock(shared);
-        check_true(shared.writer().still_held(0ms));
-        check_true(elsewhere([&] { return !shared.try_lock() && !shared.try_lock_shared(); }));
-    }
-    check_true(std::unique_lock(shared, std::chrono::hours::max()).owns_lock());
-    other_writer other(shared);
-    check_true(!std::shared_lock(shared, std::try_to_lock).owns_lock());
-    check_true(!std::shared_lock(shared, 5ms).owns_lock());
-    check_true(!std::shared_lock(shared, std::chrono::system_clock::now() + 5ms).owns_lock());
-    check_true(!std::unique_lock(shared, std::chrono::system_clock::now() + 5ms).owns_lock());
+    check_guards<unique>(shared, [&] { return shared.writer().still_held(0ms); });
+    other_holder<unique> other(shared);
+    check_kept_out<unique>(shared);
+    check_kept_out<sharing>(shared);
 }
 
 /* Goal: a writer may continue as a reader. A reader that asks to write gets the error that it would
  * wait for itself. */
-CPP_TEST(a_shared_mutex_is_downgraded_and_not_upgraded)
+CPP_TEST_IN(with_shared, a_shared_mutex_is_downgraded_and_not_upgraded)
 {
-    zkl::client client(options());
-    zkl::shared_mutex shared(client, cluster_path("cpp-downgrade"));
     std::shared_lock reader(shared, std::defer_lock);
 
     {
@@ -99,8 +73,7 @@ CPP_TEST(a_shared_mutex_is_downgraded_and_not_upgraded)
 
 CPP_TEST(permits_are_objects)
 {
-    zkl::client client(options());
-    zkl::semaphore semaphore(client, cluster_path("cpp-permits"), 2);
+    zkl::semaphore semaphore(client, path, 2);
     zkl::permit one = semaphore.acquire(), none;
 
     check_true(one && !none && one.still_held(0ms) && one.token() > 0 && one.window() > 0ms);
@@ -131,8 +104,6 @@ CPP_TEST(permits_are_objects)
 
 CPP_TEST(permits_are_taken_together_or_not_at_all)
 {
-    zkl::client client(options());
-    const std::string path = cluster_path("cpp-many");
     zkl::semaphore semaphore(client, path, 3);
     zkl_wait once = ZKL_WAIT_INIT;
     std::vector<zkl::permit> all = semaphore.acquire_many(3);
@@ -155,8 +126,7 @@ CPP_TEST(permits_are_taken_together_or_not_at_all)
 /* Goal: a lost permit says so, and its destructor leaves that in last_unlock(). */
 CPP_TEST(a_permit_outlives_its_hold)
 {
-    zkl::client client(options());
-    zkl::semaphore semaphore(client, cluster_path("cpp-permit-lost"), 1);
+    zkl::semaphore semaphore(client, path, 1);
 
     {
         zkl::permit permit = semaphore.acquire();
@@ -178,37 +148,37 @@ CPP_TEST(a_permit_outlives_its_hold)
 /* Goal: a mutex of one permit is locked by one thread and unlocked by another; a second lock waits. */
 CPP_TEST(a_semaphore_mutex_belongs_to_no_thread)
 {
-    zkl::client client(options());
-    zkl::semaphore_mutex mutex(client, cluster_path("cpp-any"));
+    using any = std::unique_lock<zkl::semaphore_mutex>;
+    zkl::semaphore_mutex one(client, path);
 
-    mutex.lock();
-    check_true(!mutex.try_lock());
+    check_guards<any>(one, [&] { return one.still_held(0ms); });
+    one.lock();
+    check_kept_out<any>(one);
     check_true(elsewhere([&] {
-        mutex.unlock();
+        one.unlock();
         return !zkl::last_unlock();
     }));
-    check_true(std::unique_lock(mutex, std::try_to_lock).owns_lock());
+    check_true(one.try_lock());
+    one.unlock();
 }
 
 /* --- multi-locks ---------------------------------------------------------------------------------- */
 
 CPP_TEST(a_multi_lock_is_a_lock)
 {
-    zkl::client client(options());
-    zkl::mutex a(client, cluster_path("cpp-multi")), b(client, cluster_path("cpp-multi"));
+    zkl::mutex &a = mutex, b(client, cluster_path("cpp-multi"));
     zkl::shared_mutex shared(client, cluster_path("cpp-multi"));
     zkl::semaphore semaphore(client, cluster_path("cpp-multi"), 2);
     zkl::multi_lock all(client, {b, shared.reader(), a, {semaphore, 2}});
+    using multi_guard = std::unique_lock<zkl::multi_lock>;
 
-    {
-        std::lock_guard guard(all);
-        check_true(all.still_held(0ms) && a.still_held(0ms) && shared.reader().still_held(0ms));
-        check_num(all.token(2), ==, a.token());
-        check_num(all.token(4), ==, 0);
-        check_true(all.node_path(0) == b.node_path() && all.window() > 0ms);
-        check_wait(all.hold_state() == ZKL_HOLD_HELD, WAIT_MS);
-    }
-    check_true(!zkl::last_unlock() && !a.still_held(0ms) && !all.still_held(0ms));
+    check_guards<multi_guard>(all, [&] {
+        return all.still_held(0ms) && a.still_held(0ms) && shared.reader().still_held(0ms) &&
+               all.token(2) == a.token() && all.token(4) == 0 && all.window() > 0ms &&
+               all.node_path(0) == b.node_path() &&
+               wait_until(all.hold_state() == ZKL_HOLD_HELD, WAIT_MS);
+    });
+    check_true(!a.still_held(0ms) && !all.still_held(0ms));
     const std::vector<zkl::grant> grants = all.acquire();
     check_num(grants.size(), ==, 4);
     check_num(grants[0].token, ==, b.token());
@@ -220,9 +190,8 @@ CPP_TEST(a_multi_lock_is_a_lock)
     all.unlock();
     check_num(all.hold_state(), ==, 0);
     check_true(zkl::last_unlock() == ZKL_ELOST && !b.still_held(0ms));
-    other_mutex other(a);
-    check_true(!all.try_lock() && !all.try_lock_for(5ms) &&
-               !std::unique_lock(all, std::chrono::system_clock::now()).owns_lock());
+    other_holder<std::unique_lock<zkl::mutex>> other(a);
+    check_kept_out<multi_guard>(all);
     check_num(b.hold_count(), ==, 0);
     check_num(thrown_by([&] { zkl::multi_lock(client, {a, a}); }), ==, ZKL_EDEADLK);
     check_num(thrown_by([&] { zkl::multi_lock(client, {}); }), ==, ZKL_EINVAL);
@@ -234,29 +203,13 @@ CPP_TEST(a_multi_lock_is_a_lock)
  * another lock ends. */
 CPP_TEST(multi_locks_do_not_wait_for_each_other)
 {
-    zkl::client client(options());
-    zkl::mutex a(client, cluster_path("cpp-orders")), b(client, cluster_path("cpp-orders")),
-        c(client, cluster_path("cpp-orders"));
-    const auto take = [&](const std::vector<zkl::member> &members, bool behind) {
-        zkl::multi_lock both(client, members);
-        int held = 0;
-        for (int i = 0; i < 10; i++) {
-            if (behind) {
-                std::scoped_lock guard(both, c);
-                held += both.still_held(0ms);
-            } else {
-                std::scoped_lock guard(c, both);
-                held += both.still_held(0ms);
-            }
-        }
-        return held;
-    };
-    int there = 0;
-    std::thread other([&] { there = take({a, b}, true); });
-    const int here = take({b, a}, false);
+    zkl::mutex other(client, cluster_path("cpp-orders")),
+        beside(client, cluster_path("cpp-orders"));
+    zkl::multi_lock theirs(client, {mutex, other}), ours(client, {other, mutex});
+    auto there = std::async(std::launch::async, [&] { return take_both(theirs, beside); });
 
-    other.join();
-    check_num(here + there, ==, 20);
+    check_num(take_both(beside, ours), ==, 10);
+    check_num(there.get(), ==, 10);
 }
 
 /* --- what is not supported ------------------------------------------------------------------------- */
@@ -293,7 +246,7 @@ static int wait_for_a_condition(const zkl::client_options &options)
 
 /* Goal: why zklock.hpp calls std::condition_variable_any illegal: where the mutex can't be locked again, wait does
  * not return. */
-CPP_TEST(a_condition_variable_can_not_go_on)
+CPP_TEST_IN(with_nothing, a_condition_variable_can_not_go_on)
 {
     if (UNDER_ASAN || UNDER_TSAN)
         skip(); /* they take the signal */

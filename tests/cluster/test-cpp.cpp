@@ -14,53 +14,22 @@ static_assert(std::is_error_code_enum_v<enum zkl_error>);
 
 /* --- mutexes ---------------------------------------------------------------------------------- */
 
-/* Goal: std::unique_lock in each of its ways, with times of both clocks. */
+using unique = std::unique_lock<zkl::mutex>;
+
 CPP_TEST(unique_lock_takes_a_mutex_in_each_way)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-unique"));
-
-    {
-        std::unique_lock lock(mutex);
-        check_true(lock.owns_lock() && mutex.still_held(0ms));
-        check_num(mutex.token(), >, 0);
-        check_num(mutex.window().count(), >, 0);
-        check_true(
-            !elsewhere([&] { return std::unique_lock(mutex, std::try_to_lock).owns_lock(); }));
-    }
-    check_true(!mutex.still_held(0ms) && !zkl::last_unlock());
-    {
-        std::unique_lock lock(mutex, std::defer_lock);
-        check_true(!lock.owns_lock() && mutex.hold_count() == 0);
-        check_true(lock.try_lock());
-        lock.unlock();
-        check_true(lock.try_lock_for(WAIT_MS * 1ms));
-        lock.unlock();
-        check_true(lock.try_lock_until(std::chrono::system_clock::now() + WAIT_MS * 1ms));
-    }
-    mutex.lock();
-    {
-        std::unique_lock lock(mutex, std::adopt_lock);
-        check_num(mutex.hold_count(), ==, 1);
-    }
+    check_guards<unique>(mutex, [&] {
+        return mutex.still_held(0ms) && mutex.hold_count() == 1 && mutex.token() > 0 &&
+               mutex.window() > 0ms;
+    });
     check_num(mutex.hold_count(), ==, 0);
-    check_true(std::unique_lock(mutex, WAIT_MS * 1ms).owns_lock());
-    check_true(
-        std::unique_lock(mutex, std::chrono::steady_clock::now() + WAIT_MS * 1ms).owns_lock());
-    {
-        other_holder<std::unique_lock<zkl::mutex>> other(mutex);
-        check_true(!std::unique_lock(mutex, 5ms).owns_lock());
-        check_true(!std::unique_lock(mutex, std::chrono::steady_clock::now() + 5ms).owns_lock());
-        check_true(!std::unique_lock(mutex, std::chrono::system_clock::now() + 5ms).owns_lock());
-    }
+    other_holder<unique> other(mutex);
+    check_kept_out<unique>(mutex);
 }
 
 /* Goal: the other guards; a mutex is reentrant, and a hold ends with its last guard. */
 CPP_TEST(lock_guard_and_scoped_lock_take_a_mutex)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-guard"));
-
     {
         std::lock_guard outer(mutex);
         std::scoped_lock inner(mutex);
@@ -78,26 +47,11 @@ CPP_TEST(lock_guard_and_scoped_lock_take_a_mutex)
 /* Goal: std::lock and std::scoped_lock of two mutexes end, whatever order two threads name them in. */
 CPP_TEST(locks_of_two_end)
 {
-    zkl::client client(options());
-    zkl::mutex a(client, cluster_path("cpp-two")), b(client, cluster_path("cpp-two"));
-    const auto take = [](zkl::mutex &first, zkl::mutex &second) {
-        int held = 0;
-        for (int i = 0; i < 10; i++) {
-            std::scoped_lock guard(first, second);
-            held += first.still_held(0ms) && second.still_held(0ms);
-        }
-        std::lock(first, second);
-        first.unlock();
-        second.unlock();
-        return held;
-    };
-    int there = 0;
-    std::thread other([&] { there = take(a, b); });
-    const int here = take(b, a);
+    zkl::mutex other(client, cluster_path("cpp-two"));
+    auto there = std::async(std::launch::async, [&] { return take_both(mutex, other); });
 
-    other.join();
-    check_num(here, ==, 10);
-    check_num(there, ==, 10);
+    check_num(take_both(other, mutex), ==, 10);
+    check_num(there.get(), ==, 10);
 }
 
 /* A clock that is wrong by hours, and runs only when it is looked at. */
@@ -116,8 +70,6 @@ odd_clock::rep odd_clock::looks;
  * be another time, and what is no number, is a try: it acquires what is free and does not wait for what is not. */
 CPP_TEST(times_may_be_of_any_size_and_clock)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-times"));
     using double_hours = std::chrono::duration<double, std::ratio<3600>>;
     /* looks: at the odd clock, each of which waits for what is left. */
     const auto each_way = [&](odd_clock::rep looks) {
@@ -147,7 +99,7 @@ CPP_TEST(times_may_be_of_any_size_and_clock)
 
     check_num(each_way(1000), ==, 10);
     {
-        other_holder<std::unique_lock<zkl::mutex>> other(mutex);
+        other_holder<unique> other(mutex);
         check_num(each_way(20), ==, 0);
     }
     check_true(std::unique_lock(mutex, std::chrono::hours::max()).owns_lock());
@@ -161,8 +113,6 @@ CPP_TEST(times_may_be_of_any_size_and_clock)
 /* Goal: acquire gives the grant, takes a cancel object and a lease, and throws whatever ends it. */
 CPP_TEST(acquire_gives_grants_and_says_why_not)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-acquire"));
     zkl::cancel cancel;
     zkl_wait wait = ZKL_WAIT_INIT;
     zkl::grant grant = mutex.acquire();
@@ -171,7 +121,7 @@ CPP_TEST(acquire_gives_grants_and_says_why_not)
     check_num(grant.window.count(), >, 0);
     check_num(grant.hold_count, ==, 1);
     check_num(mutex.acquire().hold_count, ==, 2);
-    check_true(mutex.node_path().rfind("/cpp-acquire", 0) == 0);
+    check_true(mutex.node_path().rfind(path, 0) == 0);
     mutex.unlock();
     mutex.unlock();
     wait.lease_ms = 60000;
@@ -182,7 +132,7 @@ CPP_TEST(acquire_gives_grants_and_says_why_not)
     mutex.unlock();
     check_true(zkl::last_unlock() == ZKL_ELOST);
 
-    other_holder<std::unique_lock<zkl::mutex>> other(mutex);
+    other_holder<unique> other(mutex);
     wait = zkl_wait ZKL_WAIT_INIT;
     wait.cancel = cancel.native_handle();
     check_true(!cancel.is_set());
@@ -201,10 +151,8 @@ CPP_TEST(acquire_gives_grants_and_says_why_not)
  * with, and its text is the detail. */
 CPP_TEST(exceptions_carry_codes)
 {
-    zkl::client client(options());
-
     try {
-        zkl::mutex mutex(client, "no slash");
+        zkl::mutex nowhere(client, "no slash");
         fail();
     } catch (const std::system_error &e) {
         check_true(e.code() == ZKL_EBADPATH && e.code() == std::errc::invalid_argument);
@@ -235,9 +183,6 @@ CPP_TEST(exceptions_carry_codes)
  * reason in last_unlock(). After that the mutex can be locked anew. */
 CPP_TEST(a_guard_outlives_its_hold)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-lost"));
-
     {
         std::unique_lock lock(mutex);
         lose(mutex);
@@ -258,9 +203,6 @@ CPP_TEST(a_guard_outlives_its_hold)
 
 CPP_TEST(a_closed_client_refuses_and_unlocks)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-closed"));
-
     {
         std::lock_guard guard(mutex);
         check_true(client.state() == ZKL_CLIENT_CONNECTED);
@@ -286,12 +228,10 @@ CPP_TEST(a_closed_client_refuses_and_unlocks)
 /* Goal: what was moved from is refused, what was moved to works, and what an assignment replaces is freed. */
 CPP_TEST(moved_from_objects_are_refused)
 {
-    zkl::client first(options());
-    zkl::client client(std::move(first));
-    zkl::mutex a(client, cluster_path("cpp-moved"));
-    zkl::mutex b(std::move(a)), c(client, cluster_path("cpp-moved"));
+    zkl::client other(std::move(client));
+    zkl::mutex &a = mutex, b(std::move(a)), c(other, cluster_path("cpp-moved"));
 
-    check_num(thrown_by([&] { zkl::mutex(first, "/moved"); }), ==, ZKL_EINVAL);
+    check_num(thrown_by([&] { zkl::mutex(client, "/moved"); }), ==, ZKL_EINVAL);
     check_num(thrown_by([&] { a.lock(); }), ==, ZKL_EINVAL);
     check_num(thrown_by([&] { return a.try_lock(); }), ==, ZKL_EINVAL);
     a.unlock();
@@ -300,7 +240,7 @@ CPP_TEST(moved_from_objects_are_refused)
     c = std::move(b);
     std::lock_guard guard(c);
     check_true(c.still_held(0ms));
-    check_true(c.node_path().find("cpp-moved") != std::string::npos);
+    check_true(c.node_path().find(path) == 0);
     check_true(b.native_handle() == nullptr);
 }
 
@@ -308,8 +248,6 @@ CPP_TEST(moved_from_objects_are_refused)
  * that in last_unlock. The lock still belongs to the thread that locked it. */
 CPP_TEST(a_guard_unlocks_in_the_thread_that_locked)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-thread"));
     std::unique_lock lock(mutex);
 
     check_true(elsewhere([&] {
@@ -331,16 +269,16 @@ static std::string failed_call()
 /* Goal: the end of an object that was moved from is no call: zkl_error_detail still has the last failure. */
 CPP_TEST(the_end_of_a_moved_from_object_keeps_the_detail)
 {
-    auto first = std::make_unique<zkl::client>(options());
-    zkl::client client(std::move(*first));
-    auto mutex = std::make_unique<zkl::mutex>(client, cluster_path("cpp-detail"));
-    const zkl::mutex kept(std::move(*mutex));
+    auto first = std::make_unique<zkl::client>(std::move(client));
+    const zkl::client second(std::move(*first));
+    auto moved = std::make_unique<zkl::mutex>(std::move(mutex));
+    const zkl::mutex kept(std::move(*moved));
     std::string before = failed_call();
 
     first.reset();
     check_true(before == zkl_error_detail());
     before = failed_call();
-    mutex.reset();
+    moved.reset();
     check_true(before == zkl_error_detail());
     before = failed_call();
     {
@@ -354,7 +292,6 @@ CPP_TEST(the_end_of_a_moved_from_object_keeps_the_detail)
  * 0. */
 CPP_TEST(a_client_tells_its_session_and_server)
 {
-    zkl::client client(options());
     char address[256];
 
     check_num(client.session_id(), !=, 0);
@@ -381,8 +318,6 @@ CPP_TEST(a_client_tells_its_session_and_server)
 /* Goal: a mutex shows the state of its hold, the reason, and the standing of its waiter. */
 CPP_TEST(a_mutex_tells_its_hold_and_who_waits)
 {
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-state"));
     zkl_reason reason = ZKL_REASON_LINK;
     zkl_standing standing = ZKL_STANDING_INIT;
 
@@ -411,8 +346,6 @@ CPP_TEST(a_forked_child_is_refused)
     if (UNDER_ASAN)
         skip(); /* children of a busy process hang under it */
 
-    zkl::client client(options());
-    zkl::mutex mutex(client, cluster_path("cpp-fork"));
     std::unique_lock lock(mutex);
 
     check_ok(in_child([&] {

@@ -2,91 +2,62 @@
 /* Nodes that somebody else deletes, of which the client hears little or nothing. */
 #include "cluster.h"
 
-#include "nodes.h"
-
-#include <stdio.h>
-#include <string.h>
-
-/* --- the scene: a holder, a waiter, and one more behind it ------------------------------------ */
+/* --- the scene: a holder, a waiter behind a proxy, and one more behind it ------------------------ */
 
 struct scene {
-    const char *path;
-    struct zkl_client *clients[3];
-    struct zkl_mutex *held, *mutexes[2]; /* the holder is this thread */
-    struct actor *waiter, *third;
+    struct locker held, waiter, third; /* the holder is this thread */
+    struct proxy *proxy;
     char held_node[128], waiter_node[128];
 };
 
-/* Begin a lock call that waits, on a client at this address. Returns once the client watches the
- * predecessor and its own node. */
-static void begin_waiting(struct scene *s, int which, const char *servers, struct actor *actor)
+static int watches(const char *node)
 {
-    struct zkl_client_options options = cluster_options();
-    char pred[128], own[128];
+    return flw_watch_count(zks_host(), zks_port(server, 0), node);
+}
 
-    options.servers = cluster_servers(servers);
-    s->clients[which] = world_client_with(&options);
-    s->mutexes[which] = world_mutex(s->clients[which], s->path);
-    actor_begin(actor, do_lock, s->mutexes[which]);
-    check_wait(cluster_children(s->path) == which + 2, WAIT_MS);
-    cluster_child(s->path, (size_t)which, pred, sizeof pred);
-    cluster_child(s->path, (size_t)which + 1, own, sizeof own);
-    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), own) == 1 &&
-                   flw_watch_count(zks_host(), zks_port(server, 0), pred) >= 1,
+/* Until the client watches the predecessor and its own node. */
+static void begin_waiting(struct locker *l, int n)
+{
+    locker_queues(l, n);
+    check_wait(watches(child_of(l->path, (size_t)n - 1)) == 1 &&
+                   watches(child_of(l->path, (size_t)n - 2)) >= 1,
                WAIT_MS);
 }
 
-/* The waiter's client is at servers. */
-static struct scene scene_begin(const char *name, const char *servers)
+static struct scene *scene_begin(const char *name)
 {
-    struct scene s = {.path = cluster_path(name), .waiter = world_actor(), .third = world_actor()};
+    struct scene *s = world_alloc(sizeof *s);
 
-    s.clients[2] = world_client();
-    s.held = world_mutex(s.clients[2], s.path);
-    check_ok(zkl_mutex_lock(s.held));
-    begin_waiting(&s, 0, servers, s.waiter);
-    cluster_child(s.path, 0, s.held_node, sizeof s.held_node);
-    cluster_child(s.path, 1, s.waiter_node, sizeof s.waiter_node);
+    s->held = locker_of(cluster_path(name), NULL);
+    s->waiter = locker_behind(s->held.path, NULL, SESSION_MS);
+    s->third = locker_of(s->held.path, NULL);
+    s->proxy = s->waiter.proxy;
+    check_ok(zkl_mutex_lock(s->held.mutex));
+    begin_waiting(&s->waiter, 2);
+    begin_waiting(&s->third, 3);
+    cluster_child(s->held.path, 0, s->held_node, sizeof s->held_node);
+    cluster_child(s->held.path, 1, s->waiter_node, sizeof s->waiter_node);
     return s;
 }
 
-static void third_begin(struct scene *s)
+/* The third one holds. The waiter is behind it, and holds then by a node that is there and is not the one that was
+ * deleted. */
+static void scene_end(struct scene *s, int within_ms)
 {
-    begin_waiting(s, 1, zks_connect_string(server), s->third);
-}
-
-static void scene_end(struct scene *s)
-{
-    check_wait(cluster_children(s->path) == 0, WAIT_MS);
-}
-
-/* For actors: is the token that of a node that exists, and not of this one? */
-struct granted {
-    struct zkl_mutex *mutex;
-    char node[128];
-    uint64_t token;
-};
-
-static int do_look(void *arg)
-{
-    struct granted *granted = arg;
-
-    granted->token = zkl_mutex_token(granted->mutex);
-    return zkl_mutex_node_path(granted->mutex, granted->node, sizeof granted->node) > 0 ? 0 : -1;
-}
-
-/* The waiter holds now, by a node that is there and is not the one that was deleted. */
-static void check_granted_anew(struct scene *s)
-{
-    struct granted granted = {.mutex = s->mutexes[0]};
     struct wire_stat stat;
 
-    check_ok(actor_result(s->waiter));
-    check_ok(actor_do(s->waiter, do_look, &granted));
-    check_ok(wire_exists(raw, cluster_at(granted.node), &stat));
-    check_true(strcmp(cluster_at(granted.node), s->waiter_node) != 0);
-    check_num(granted.token, ==, stat.czxid);
-    check_ok(actor_do(s->waiter, do_unlock, s->mutexes[0]));
+    check_wait(cluster_children(s->held.path) == 2, within_ms);
+    check_true(!actor_is_done(s->waiter.actor));
+    proxy_set_hook(s->proxy, NULL, NULL);
+    check_ok(actor_do(s->third.actor, do_unlock, s->third.mutex));
+    check_ok(actor_result(s->waiter.actor));
+    const char *node = child_of(s->held.path, 0);
+    check_ok(wire_exists(raw, node, &stat));
+    check_true(strcmp(node, s->waiter_node) != 0);
+    check_num(s->waiter.take.grant.token, ==, stat.czxid);
+    check_ok(actor_do(s->waiter.actor, do_unlock, s->waiter.mutex));
+    check_num(zkl_mutex_unlock(s->held.mutex), ==, ZKL_ELOST);
+    check_wait(cluster_children(s->held.path) == 0, WAIT_MS);
 }
 
 /* --- a waiter's node -------------------------------------------------------------------------- */
@@ -108,27 +79,18 @@ static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size
  * back. Modes: F11. */
 WORLD_TEST(an_unlinked_waiter_queues_again)
 {
+    struct scene *s = scene_begin("unlinked");
     char start[128];
 
-    struct proxy *proxy = world_proxy();
-    struct scene s = scene_begin("unlinked", proxy_address(proxy));
-    third_begin(&s);
-    snprintf(start, sizeof start, "%s", cluster_at(s.path));
-    proxy_set_hook(proxy, mute, start);
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
-    check_ok(wire_delete(raw, s.waiter_node, -1));
-    check_ok(wire_delete(raw, s.held_node, -1));
-    check_ok(actor_result(s.third));
-    check_ok(proxy_refuse(proxy, false));
-    /* Immediately: a heartbeat would find the deletion too, but later. */
-    check_wait(cluster_children(s.path) == 2, SESSION_MS / 8);
-    check_true(!actor_is_done(s.waiter));
-    proxy_set_hook(proxy, NULL, NULL);
-    check_ok(actor_do(s.third, do_unlock, s.mutexes[1]));
-    check_granted_anew(&s);
-    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
-    scene_end(&s);
+    snprintf(start, sizeof start, "%s", cluster_at(s->held.path));
+    proxy_set_hook(s->proxy, mute, start);
+    check_ok(proxy_refuse(s->proxy, true));
+    proxy_cut(s->proxy);
+    check_ok(wire_delete(raw, s->waiter_node, -1));
+    check_ok(wire_delete(raw, s->held_node, -1));
+    check_ok(actor_result(s->third.actor));
+    check_ok(proxy_refuse(s->proxy, false));
+    scene_end(s, SESSION_MS / 8); /* a heartbeat would find the deletion too, but later */
 }
 
 /* Goal: the waiter does not get the lock although it hears of its predecessor only. Method: a write
@@ -137,69 +99,42 @@ WORLD_TEST(an_unlinked_waiter_queues_again)
  * the list. */
 WORLD_TEST(a_waiter_that_hears_only_of_its_predecessor_queues_again)
 {
-    struct proxy *proxy = world_proxy();
-    struct scene s = scene_begin("late", proxy_address(proxy));
-    third_begin(&s);
-    proxy_set_hook(proxy, mute, s.waiter_node);
-    check_ok(proxy_hold_request(proxy, PROXY_CHILDREN, 1));
-    check_ok(wire_set(raw, s.held_node, "written", -1));
-    check_ok(proxy_wait_held(proxy, WAIT_MS));
-    check_ok(wire_delete(raw, s.held_node, -1));
-    int64_t events = proxy_counts(proxy, PROXY_EVENT);
-    check_ok(wire_delete(raw, s.waiter_node, -1));
-    check_ok(proxy_wait_count(proxy, PROXY_EVENT, events + 1, WAIT_MS));
-    proxy_release(proxy);
-    check_ok(actor_result(s.third));
-    check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    check_true(!actor_is_done(s.waiter));
-    proxy_set_hook(proxy, NULL, NULL);
-    check_ok(actor_do(s.third, do_unlock, s.mutexes[1]));
-    check_granted_anew(&s);
-    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
-    scene_end(&s);
+    struct scene *s = scene_begin("late");
+
+    proxy_set_hook(s->proxy, mute, s->waiter_node);
+    check_ok(proxy_hold_request(s->proxy, PROXY_CHILDREN, 1));
+    check_ok(wire_set(raw, s->held_node, "written", -1));
+    check_ok(proxy_wait_held(s->proxy, WAIT_MS));
+    check_ok(wire_delete(raw, s->held_node, -1));
+    int64_t events = proxy_counts(s->proxy, PROXY_EVENT);
+    check_ok(wire_delete(raw, s->waiter_node, -1));
+    check_ok(proxy_wait_count(s->proxy, PROXY_EVENT, events + 1, WAIT_MS));
+    proxy_release(s->proxy);
+    check_ok(actor_result(s->third.actor));
+    scene_end(s, WAIT_MS);
 }
 
 /* --- a holder's node -------------------------------------------------------------------------- */
 
-/* All that a thread can ask about a hold that is lost, and its way back. */
-static void check_lost_and_lock_again(struct zkl_mutex *mutex)
-{
-    check_num(zkl_mutex_still_held(mutex, 0), ==, 0);
-    check_num(zkl_mutex_token(mutex), ==, 0);
-    check_num(zkl_mutex_window_ms(mutex), ==, 0);
-    check_num(zkl_mutex_hold_count(mutex), ==, 2);
-    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
-    check_num(zkl_mutex_trylock(mutex), ==, ZKL_ELOST);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
-    check_ok(zkl_mutex_lock(mutex));
-    check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
-    check_ok(zkl_mutex_unlock(mutex));
-}
-
-/* Goal: without one, the holder knows after the next heartbeat, a quarter of the session timeout
+/* Goal: without a callback, the holder knows after the next heartbeat, a quarter of the session timeout
  * later. Modes: F12, F34b. */
 WORLD_TEST(a_holder_without_one_knows_by_the_next_heartbeat)
 {
     const int session_ms = 4000;
-    const char *path = cluster_path("untold");
-    struct zkl_client_options options = cluster_options();
+    struct locker l = locker_behind(cluster_path("untold"), NULL, session_ms);
 
-    options.session_timeout_ms = session_ms;
-    struct zkl_client *client = world_client_with(&options);
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_lock(mutex));
-    const char *node = node_of(mutex);
-    check_num(flw_watch_count(zks_host(), zks_port(server, 0), node), ==, 0);
+    check_ok(zkl_mutex_lock(l.mutex));
+    check_ok(zkl_mutex_lock(l.mutex));
+    const char *node = node_of(l.mutex);
+    check_num(watches(node), ==, 0);
     lag_begin();
     check_ok(wire_delete(raw, node, -1));
-    check_wait(zkl_mutex_still_held(mutex, 0) == 0, WAIT_MS);
+    check_wait(zkl_mutex_still_held(l.mutex, 0) == 0, WAIT_MS);
     /* The window alone would last three quarters. */
     check_num(lag_end_ms(), <, session_ms / 4 + 500);
-    check_lost_and_lock_again(mutex);
+    check_num(zkl_mutex_hold_count(l.mutex), ==, 2);
+    check_num(zkl_mutex_unlock(l.mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(l.mutex), ==, ZKL_ELOST);
 }
 
 /* Goal: of many holds of one client exactly the one is lost whose node was deleted: the heartbeat
@@ -207,11 +142,10 @@ WORLD_TEST(a_holder_without_one_knows_by_the_next_heartbeat)
 WORLD_TEST(only_the_hold_is_lost_whose_node_was_deleted)
 {
     enum { N = 10 };
-    struct zkl_client_options options = cluster_options();
+    struct proxy *proxy;
+    struct zkl_client *client = world_client_through(&proxy, 2000);
     struct zkl_mutex *mutexes[N];
 
-    options.session_timeout_ms = 2000;
-    struct zkl_client *client = world_client_with(&options);
     for (int i = 0; i < N; i++) {
         mutexes[i] = world_mutex(client, cluster_path("one-of-many"));
         check_ok(zkl_mutex_lock(mutexes[i]));

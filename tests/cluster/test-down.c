@@ -1,51 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that is killed and comes back: every call has its bound, and holds and places in the
- * queue live as long as the session does. In test-silent.c it stands still. */
-#include "completion.h"
+ * queue live as long as the session does. In test-silent.c it stands still, in tests/fault/test-wipe.c it
+ * restarts under a holder and a waiter, and test-close.c there closes without it. */
 #include "outage.h"
-
-#include <stdio.h>
 
 #define MS INT64_C(1000000)
 
-/* --- down and back ---------------------------------------------------------------------------- */
-
-/* Goal: the test kills the server and restarts it within the session timeout. That costs neither
- * the hold nor the place in the queue. The holder's callback gets SUSPECT and HELD, and its token
- * stays. The waiter's node stays, and the waiter gets the lock after the holder. */
-WORLD_TEST(hold_and_place_live_through_a_restart)
-{
-    struct scene *s = scene_begin("restart", RESTART_SESSION_MS);
-    char before[128], after[128];
-
-    check_ok(zkl_mutex_lock(s->mutex));
-    uint64_t token = zkl_mutex_token(s->mutex);
-    begin_waiting(s);
-    cluster_child(s->path, 1, before, sizeof before);
-    server_down();
-    /* Immediately, and not only when the window ends. */
-    check_wait(state_count(&s->states, ZKL_HOLD_SUSPECT) == 1, RESTART_SESSION_MS / 2);
-    server_back();
-    check_wait(state_count(&s->states, ZKL_HOLD_HELD) == 1, WAIT_MS);
-    check_wait(zkl_mutex_still_held(s->mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
-    check_num(zkl_mutex_token(s->mutex), ==, token);
-    check_num(cluster_children(s->path), ==, 2);
-    cluster_child(s->path, 1, after, sizeof after);
-    check_text(after, before);
-    check_true(!actor_is_done(s->actor));
-    check_ok(zkl_mutex_unlock(s->mutex));
-    check_ok(actor_result(s->actor));
-    check_num(s->take.grant.token, >, token);
-    check_ok(actor_do(s->actor, do_unlock, s->others));
-    check_num(state_count(&s->states, ZKL_HOLD_LOST), ==, 0);
-    scene_end(s);
-}
-
 /* Goal: without a server a lock with a deadline ends at the deadline, whether the link is known to
  * be down or not, and a lock with a cancel object as soon as that is set. Modes: F17. */
-WORLD_TEST(a_wait_without_a_server_ends_in_time)
+OUTAGE_TEST(a_wait_without_a_server_ends_in_time, RESTART_SESSION_MS)
 {
-    struct scene *s = scene_begin("in-time", RESTART_SESSION_MS);
     struct zkl_cancel *cancel = world_cancel();
     server_down();
     for (int i = 0; i < 2; i++) {
@@ -61,14 +25,12 @@ WORLD_TEST(a_wait_without_a_server_ends_in_time)
     check_num(actor_result(s->actor), ==, ZKL_ECANCELED);
     check_took(start, 0, 0);
     server_back();
-    scene_end(s);
 }
 
 /* Goal: a waiter in the queue loses its server. A cancel object still ends the wait, without a
  * server. The client deletes the waiter's node when the server is back. */
-WORLD_TEST(a_waiter_in_the_queue_ends_in_time)
+OUTAGE_TEST(a_waiter_in_the_queue_ends_in_time, RESTART_SESSION_MS)
 {
-    struct scene *s = scene_begin("in-queue", RESTART_SESSION_MS);
     struct zkl_cancel *cancel = world_cancel();
     check_ok(zkl_mutex_lock(s->mutex));
     s->take.wait.cancel = cancel;
@@ -86,32 +48,28 @@ WORLD_TEST(a_waiter_in_the_queue_ends_in_time)
     int rc = zkl_mutex_unlock(
         s->mutex); /* a server that is busy as it begins may drop the link once more */
     check_true(rc == 0 || rc == ZKL_EUNCONFIRMED);
-    scene_end(s);
 }
 
 /* Goal: a try without a server ends after one session timeout. Modes: F17. */
-WORLD_TEST(a_try_without_a_server_ends_after_a_session_timeout)
+OUTAGE_TEST(a_try_without_a_server_ends_after_a_session_timeout, 1000)
 {
-    struct scene *s = scene_begin("try", 1000);
     server_down();
     int64_t start = took_begin();
     check_num(zkl_mutex_trylock(s->mutex), ==, ZKL_EDISCONNECTED);
     check_took(start, 1000, 1000);
     server_back();
-    scene_end(s);
 }
 
 /* Goal: an unlock without a server does not wait for one, but says that no answer came. The client
  * deletes the node once the server is back, although the session lives on. Modes: F13. */
-WORLD_TEST(an_unlock_without_a_server_is_unconfirmed)
+OUTAGE_TEST(an_unlock_without_a_server_is_unconfirmed, RESTART_SESSION_MS)
 {
-    struct scene *s = scene_begin("unlock", RESTART_SESSION_MS);
     for (int i = 0; i < 2; i++) { /* the link is known to be down, or not yet */
         check_ok(zkl_mutex_lock_for(s->mutex, WAIT_MS));
         check_num(cluster_children(s->path), ==, 1);
         server_down();
         if (i == 0)
-            check_wait(state_count(&s->states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
+            check_wait(state_count(s, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
         int64_t start = took_begin();
         check_num(zkl_mutex_unlock(s->mutex), ==, ZKL_EUNCONFIRMED);
         check_took(start, 0, 0);
@@ -119,15 +77,11 @@ WORLD_TEST(an_unlock_without_a_server_is_unconfirmed)
         server_back();
         check_wait(cluster_children(s->path) == 0, RESTART_SESSION_MS - 2000);
     }
-    check_num(state_count(&s->states, ZKL_HOLD_LOST), ==, 0);
-    scene_end(s);
+    check_num(state_count(s, ZKL_HOLD_LOST), ==, 0);
 }
 
-/* Goal: a lock that was called without a server is granted when one is there, within its
- * deadline. */
-WORLD_TEST(a_lock_is_granted_when_the_server_is_back)
+OUTAGE_TEST(a_lock_is_granted_when_the_server_is_back, RESTART_SESSION_MS)
 {
-    struct scene *s = scene_begin("back", RESTART_SESSION_MS);
     server_down();
     check_wait(zkl_client_get_state(s->other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     s->take.wait.deadline_ns = zkl_now_ns() + 10 * WAIT_MS * MS; /* the start takes a while */
@@ -137,30 +91,6 @@ WORLD_TEST(a_lock_is_granted_when_the_server_is_back)
     check_num(cluster_children(s->path), ==, 1);
     check_num(s->take.grant.window_ms, >, 0);
     check_ok(actor_do(s->actor, do_unlock, s->others));
-    scene_end(s);
-}
-
-/* Goal: a close without a server ends within its bound and does not claim the session's end. It
- * also ends a wait of the client. The node is removed when the session expires. */
-WORLD_TEST(a_close_without_a_server_is_bounded)
-{
-    struct scene *s = scene_begin("close", SHORT_SESSION_MS);
-    check_ok(zkl_mutex_lock(s->mutex));
-    begin_waiting(s);
-    server_down();
-    check_wait(zkl_client_get_state(s->other) == ZKL_CLIENT_SUSPENDED,
-               WAIT_MS); /* see zkl_client_close(3) */
-    int64_t start = took_begin();
-    check_num(zkl_client_close(s->other, 500), ==, ZKL_ETIMEDOUT);
-    check_took(start, 0, 500);
-    check_num(actor_result(s->actor), ==, ZKL_ECLOSED);
-    server_back();
-    check_wait(zkl_client_get_state(s->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
-    int rc = zkl_mutex_unlock(s->mutex);
-    /* The restart may take longer than the session, or the window. */
-    check_true(rc == 0 || zkl_error_is_lost(rc) || rc == ZKL_EUNCONFIRMED);
-    check_wait(cluster_children(s->path) == 0, WAIT_MS);
-    scene_end(s);
 }
 
 /* Goal: an operation that closes without a server ends, too, and does not claim the session's end: by itself, or in

@@ -3,44 +3,6 @@
  * */
 #include "refused_calls.h"
 
-#include <zklock/async.h>
-#include <zklock/inspect.h>
-
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "sanitizer.h"
-
-/* gcc's and clang's address sanitizers leave the locks of their own allocator taken in a child that
- * is forked while another thread allocates. */
-static void skip_under_asan(void)
-{
-    if (UNDER_ASAN) {
-        print_message("skipped: children of a busy process hang under the address sanitizer\n");
-        skip();
-    }
-}
-
-/* The result of fn, as the exit status of a child. 99 stands for a child that did not end by
- * itself. */
-static int in_child(int (*fn)(void *arg), void *arg)
-{
-    pid_t pid = fork();
-    int status = 0;
-
-    if (pid == 0) {
-        alarm(300);
-        _exit(fn(arg));
-    }
-    check_num(pid, >, 0);
-    check_num(waitpid(pid, &status, 0), ==, pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
-}
-
 static int set_cancel(void *cancel)
 {
     zkl_cancel_set(cancel);
@@ -51,22 +13,16 @@ static int set_cancel(void *cancel)
  * is the child's own copy. */
 WORLD_TEST(a_childs_cancel_does_not_reach_the_parent)
 {
-    const char *path = cluster_path("fork-cancel");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    struct cancel_wait wait = {.mutex = mutex};
-    struct actor *waiter = world_actor();
+    struct locker l = locker_of(cluster_path("fork-cancel"), NULL);
+    struct zkl_cancel *cancel = l.take.wait.cancel = world_cancel();
 
-    wait.cancel = world_cancel();
-    check_ok(zkl_mutex_lock(mutex));
-    actor_begin(waiter, do_lock_cancel, &wait);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    check_ok(in_child(set_cancel, wait.cancel));
+    check_ok(zkl_mutex_lock(l.mutex));
+    locker_queues(&l, 2);
+    check_ok(in_child(set_cancel, cancel));
     net_nap_ms(200); /* would do for the wait to end */
-    check_ok(zkl_cancel_is_set(wait.cancel));
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(actor_result(waiter));
-    check_ok(actor_do(waiter, do_unlock, mutex));
+    check_ok(zkl_cancel_is_set(cancel));
+    check_ok(zkl_mutex_unlock(l.mutex));
+    locker_passes(&l);
 }
 
 /* --- what was inherited ---------------------------------------------------------------------- */
@@ -97,11 +53,10 @@ static int call_all(void *arg)
  * holding thread. The parent keeps its holds, and unlocks. Modes: F53. */
 WORLD_TEST(what_a_child_inherits_refuses_to_work)
 {
-    struct zkl_client *client = world_client();
     struct refused_calls e;
 
     skip_under_gcc_tsan();
-    refused_calls_hold(&e, client);
+    refused_calls_hold(&e, world_client());
     check_ok(in_child(call_all, &e));
     refused_calls_check(&e);
     refused_calls_release(&e);
@@ -124,33 +79,25 @@ static int wait_for_permits(void *semaphore)
     return rc;
 }
 
-static int wait_for_mutex(void *mutex)
-{
-    int rc = zkl_mutex_lock(mutex);
-
-    return rc != 0 ? rc : zkl_mutex_unlock(mutex);
-}
-
 /* Goal: the process forks children while its threads wait, for a lock of each kind. The children
  * use what they have inherited, and disturb no thread: all threads wait on, and get their locks.
  * Modes: F53. */
 WORLD_TEST(a_fork_amid_waits_disturbs_nobody)
 {
     enum { WAITERS = 4 };
-    struct zkl_client *client = world_client();
     struct actor *waiters[WAITERS];
     struct refused_calls e;
     char root[300];
 
     skip_under_gcc_tsan();
     skip_under_asan();
-    refused_calls_hold(&e, client);
+    refused_calls_hold(&e, world_client());
     check_num(zkl_mutex_node_path(e.goods.mutex, root, sizeof root), >, 0);
     *strrchr(root, '/') = '\0';
     for (int i = 0; i < WAITERS; i++)
         waiters[i] = world_actor();
-    actor_begin(waiters[0], wait_for_mutex, e.goods.mutex);
-    actor_begin(waiters[1], wait_for_mutex, zkl_rwlock_reader(e.goods.rwlock));
+    actor_begin(waiters[0], do_cycle, e.goods.mutex);
+    actor_begin(waiters[1], do_cycle, zkl_rwlock_reader(e.goods.rwlock));
     actor_begin(waiters[2], wait_for_multi, e.goods.multi);
     actor_begin(waiters[3], wait_for_permits, e.goods.semaphore);
     check_wait(cluster_children(root) == 3, WAIT_MS); /* the holder, the first, the multi-lock */
@@ -161,9 +108,8 @@ WORLD_TEST(a_fork_amid_waits_disturbs_nobody)
         check_true(!actor_is_done(waiters[i]));
     check_ok(zkl_multi_unlock(e.goods.multi, NULL));
     check_ok(zkl_permit_release(e.goods.permit));
-    for (int i = 0; i < WAITERS; i++) {
+    for (int i = 0; i < WAITERS; i++)
         check_ok(actor_result(waiters[i]));
-    }
     check_ok(zkl_multi_lock(e.goods.multi));
     check_ok(zkl_semaphore_acquire(e.goods.semaphore, 1, NULL, &e.goods.permit));
     refused_calls_release(&e);
@@ -202,27 +148,20 @@ static int open_own(void *path)
     return 0;
 }
 
-/* Goal: a child, and a child of it, opens clients of its own, which find busy what the parent
- * holds. */
 static int open_own_and_let_a_child_do_so(void *path)
 {
-    int rc = open_own(path), status = 99;
-    pid_t pid = fork();
+    int rc = open_own(path);
 
-    if (pid == 0)
-        _exit(open_own(path));
-    if (waitpid(pid, &status, 0) != pid)
-        return 5;
-    return rc == 0 ? status : rc;
+    return rc != 0 ? rc : in_child(open_own, path);
 }
 
-/* Modes: F53. */
+/* Goal: a child, and a child of it, opens clients of its own, which find busy what the parent
+ * holds. Modes: F53. */
 WORLD_TEST(a_child_can_open_its_own)
 {
     skip_under_gcc_tsan();
     const char *path = cluster_path("parents");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct zkl_mutex *mutex = world_mutex(world_client(), path);
 
     check_ok(zkl_mutex_lock(mutex));
     for (int i = 0; i < 3; i++)
@@ -237,11 +176,8 @@ static int lock_until_told(void *mutex)
 {
     int rc = 0;
 
-    while (rc == 0 && !atomic_load(&forked_enough)) {
-        rc = zkl_mutex_lock(mutex);
-        if (rc == 0)
-            rc = zkl_mutex_unlock(mutex);
-    }
+    while (rc == 0 && !atomic_load(&forked_enough))
+        rc = do_cycle(mutex);
     return rc;
 }
 
@@ -263,9 +199,8 @@ WORLD_TEST(a_fork_amid_calls_leaves_no_lock_taken)
     for (long i = test_length(100, 8); i > 0; i--)
         check_ok(in_child(open_own, (void *)busy));
     atomic_store(&forked_enough, true);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         check_ok(actor_result(actors[i]));
-    }
     check_ok(zkl_mutex_unlock(held));
 }
 

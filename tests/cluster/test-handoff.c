@@ -3,18 +3,34 @@
 #include "inside.h"
 #include "outage.h"
 
-#include "completion.h"
-#include "notes.h"
-
 #define MANY 1000000
 #define THREADS 5
 
-static struct zkl_mutex *shared(struct zkl_client *client, const char *path, int handoffs_max)
+/* A mutex, and those who wait for it in this process, in their order; takes has how, and what they got. */
+struct line {
+    const char *path;
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    size_t count;
+    struct actor *actors[THREADS];
+    struct take takes[THREADS];
+};
+
+static struct line line_with(struct zkl_client *client, const char *name, int handoffs_max)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+    struct line line = {.path = cluster_path(name), .client = client};
 
     options.local_handoffs_max = handoffs_max;
-    return world_mutex_with(client, path, &options);
+    line.mutex = world_mutex_with(client, line.path, &options);
+    for (int i = 0; i < THREADS; i++)
+        line.takes[i] = take_of(line.mutex);
+    return line;
+}
+
+static struct line line_of(const char *name, int handoffs_max)
+{
+    return line_with(world_client(), name, handoffs_max);
 }
 
 static bool is_contended(struct zkl_mutex *mutex)
@@ -25,34 +41,45 @@ static bool is_contended(struct zkl_mutex *mutex)
     return contended;
 }
 
-static void takes_of(struct take *takes, struct zkl_mutex *mutex, size_t count)
+/* The thread holds, and this is its token. */
+static uint64_t hold(struct line *line)
 {
-    for (size_t i = 0; i < count; i++)
-        takes[i] = take_of(mutex);
+    check_ok(zkl_mutex_lock(line->mutex));
+    return zkl_mutex_token(line->mutex);
 }
 
-static size_t count_done(struct actor **actors, size_t count)
+static size_t count_done(const struct line *line)
 {
     size_t done = 0;
 
-    for (size_t i = 0; i < count; i++)
-        done += actor_is_done(actors[i]);
+    for (size_t i = 0; i < line->count; i++)
+        done += actor_is_done(line->actors[i]);
     return done;
 }
 
-/* Start actors that wait, in this order. takes[i] has the wait of each: one with a deadline may have given up before all
- * are there. */
-static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex *mutex,
-                    size_t count)
+/* Actors begin to wait until the line has that number. One with a deadline may have given up before all are there. */
+static void line_up(struct line *line, size_t count)
 {
-    size_t before = inside_waiting(mutex);
-    for (size_t i = 0; i < count; i++) {
-        actors[i] = world_actor();
-        takes[i].mutex = mutex;
-        takes[i].grant = (struct zkl_grant)ZKL_GRANT_INIT;
-        actor_begin(actors[i], do_acquire, &takes[i]);
-        check_wait(inside_waiting(mutex) + count_done(actors, i + 1) == before + i + 1, WAIT_MS);
+    size_t before = inside_waiting(line->mutex);
+    while (line->count < count) {
+        size_t i = line->count++;
+        line->actors[i] = world_actor();
+        actor_begin(line->actors[i], do_acquire, &line->takes[i]);
+        check_wait(inside_waiting(line->mutex) + count_done(line) == before + i + 1, WAIT_MS);
     }
+}
+
+/* Its ith one has the lock, on the node with this token or on a later one. */
+static const struct zkl_grant *gets(struct line *line, int i, uint64_t token, bool later)
+{
+    check_ok(actor_result(line->actors[i]));
+    check_true(later ? line->takes[i].grant.token > token : line->takes[i].grant.token == token);
+    return &line->takes[i].grant;
+}
+
+static void unlock(struct line *line, int i)
+{
+    check_ok(actor_do(line->actors[i], do_unlock, line->mutex));
 }
 
 /* --- in turn ---------------------------------------------------------------------------------- */
@@ -61,30 +88,25 @@ static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex 
  * thread behind that. */
 WORLD_TEST(owners_take_turns_with_threads)
 {
-    const char *path = cluster_path("owners");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct line line = line_of("owners", MANY);
     struct zkl_owner *owner = world_owner();
     struct zkl_grant grant = ZKL_GRANT_INIT;
     struct completion done = {0};
-    struct actor *actors[1];
-    struct take takes[1] = {take_of(mutex)};
+    uint64_t token = hold(&line);
 
-    check_ok(zkl_mutex_lock(mutex));
-    uint64_t token = zkl_mutex_token(mutex);
-    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, &grant, note_completion, &done, NULL));
-    line_up(actors, takes, mutex, 1);
-    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(
+        zkl_mutex_acquire_async(owner, line.mutex, NULL, &grant, note_completion, &done, NULL));
+    line_up(&line, 1);
+    check_ok(zkl_mutex_unlock(line.mutex));
     check_ok(completion_code(&done));
     check_num(grant.token, ==, token);
     check_num(grant.hold_count, ==, 1);
-    check_num(cluster_children(path), ==, 1);
-    check_ok(async_unlock(owner, mutex));
-    check_ok(actor_result(actors[0]));
-    check_num(takes[0].grant.token, ==, token);
-    check_ok(actor_do(actors[0], do_unlock, mutex));
-    check_ok(async_lock(owner, mutex));
-    check_ok(async_unlock(owner, mutex));
+    check_num(cluster_children(line.path), ==, 1);
+    check_ok(async_unlock(owner, line.mutex));
+    gets(&line, 0, token, false);
+    unlock(&line, 0);
+    check_ok(async_lock(owner, line.mutex));
+    check_ok(async_unlock(owner, line.mutex));
 }
 
 /* --- others ----------------------------------------------------------------------------------- */
@@ -131,21 +153,20 @@ static bool stays_for_long(struct zkl_mutex *mutex, const atomic_long *cycles)
  * lock again and again. */
 WORLD_TEST(others_get_their_turn)
 {
-    const char *path = cluster_path("others");
-    struct zkl_client *client = world_client(), *other = world_client();
-    struct zkl_mutex *mutex = shared(client, path, 50), *outside = world_mutex(other, path);
+    struct line line = line_of("others", 50);
+    struct zkl_mutex *outside = world_mutex(world_client(), line.path);
     struct actor *actors[THREADS];
     atomic_int stop = 0;
     atomic_long cycles = 0;
     uint64_t token = 0;
-    struct runner runner = {mutex, &stop, &cycles};
+    struct runner runner = {line.mutex, &stop, &cycles};
 
     for (int i = 0; i < THREADS; i++) {
         actors[i] = world_actor();
         actor_begin(actors[i], run_until, &runner);
     }
     check_wait(atomic_load(&cycles) > 100, WAIT_MS);
-    check_wait(stays_for_long(mutex, &cycles), WAIT_MS);
+    check_wait(stays_for_long(line.mutex, &cycles), WAIT_MS);
     for (int i = 0; i < 10; i++) {
         check_ok(zkl_mutex_lock_for(outside, WAIT_MS));
         check_num(zkl_mutex_token(outside), >, token);
@@ -153,77 +174,60 @@ WORLD_TEST(others_get_their_turn)
         check_ok(zkl_mutex_unlock(outside));
     }
     atomic_store(&stop, 1);
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         check_ok(actor_result(actors[i]));
-    }
 }
 
 /* Goal: when the client knows of a contender outside, the threads hand the lock on
  * local_handoffs_max times and no more. */
 WORLD_TEST(it_is_handed_on_so_often_while_others_wait)
 {
-    const char *path = cluster_path("limit");
-    struct zkl_client *client = world_client(), *other = world_client();
-    struct zkl_mutex *mutex = shared(client, path, 2), *outside = world_mutex(other, path);
-    struct actor *actors[THREADS], *last = world_actor();
-    struct take takes[THREADS];
-
-    takes_of(takes, mutex, THREADS);
-    check_ok(zkl_mutex_lock(mutex));
-    uint64_t token = zkl_mutex_token(mutex);
-    actor_begin(last, do_lock, outside);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    line_up(actors, takes, mutex, THREADS);
-    check_ok(zkl_mutex_unlock(mutex));
+    struct line line = line_of("limit", 2);
+    struct locker last = locker_of(line.path, NULL);
+    uint64_t token = hold(&line);
     int handed = 0;
-    for (; handed < THREADS && !actor_is_done(last); handed++) {
-        check_wait(actor_is_done(actors[handed]) || actor_is_done(last), WAIT_MS);
-        if (actor_is_done(last))
+
+    locker_queues(&last, 2);
+    line_up(&line, THREADS);
+    check_ok(zkl_mutex_unlock(line.mutex));
+    for (; handed < THREADS && !actor_is_done(last.actor); handed++) {
+        check_wait(actor_is_done(line.actors[handed]) || actor_is_done(last.actor), WAIT_MS);
+        if (actor_is_done(last.actor))
             break;
-        check_ok(actor_result(actors[handed]));
-        check_num(takes[handed].grant.token, ==, token);
+        gets(&line, handed, token, false);
         /* The third one asked whether others queue. */
-        check_wait(handed != 2 || is_contended(mutex), WAIT_MS);
-        check_ok(actor_do(actors[handed], do_unlock, mutex));
-        check_wait(handed != 2 || actor_is_done(last), WAIT_MS);
+        check_wait(handed != 2 || is_contended(line.mutex), WAIT_MS);
+        unlock(&line, handed);
+        check_wait(handed != 2 || actor_is_done(last.actor), WAIT_MS);
     }
     check_num(handed, ==, 3); /* two, and one while that was looked into */
-    check_ok(actor_result(last));
-    check_ok(actor_do(last, do_unlock, outside));
+    locker_passes(&last);
     for (int i = handed; i < THREADS; i++) {
-        check_ok(actor_result(actors[i]));
-        check_num(takes[i].grant.token, >, token);
-        check_ok(actor_do(actors[i], do_unlock, mutex));
+        gets(&line, i, token, true);
+        unlock(&line, i);
     }
 }
 
 /* --- giving up -------------------------------------------------------------------------------- */
 
-/* Goal: the lock passes over a waiter that gave up, and the other waiters keep their order. */
 WORLD_TEST(who_gives_up_is_passed_over)
 {
-    const char *path = cluster_path("gives-up");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *actors[4];
-    struct take takes[4];
+    struct line line = line_of("gives-up", MANY);
+    uint64_t token = hold(&line);
 
-    struct zkl_cancel *cancel = world_cancel();
-    takes_of(takes, mutex, 4);
-    takes[0].wait.deadline_ns = zkl_now_ns() + lag_room_ms(300) * INT64_C(1000000);
-    takes[2].wait.cancel = cancel;
-    check_ok(zkl_mutex_lock(mutex));
-    line_up(actors, takes, mutex, 4);
-    check_num(actor_result(actors[0]), ==, ZKL_ETIMEDOUT);
-    zkl_cancel_set(cancel);
-    check_num(actor_result(actors[2]), ==, ZKL_ECANCELED);
-    check_num(inside_waiting(mutex), ==, 2);
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(actor_result(actors[1]));
-    check_true(!actor_is_done(actors[3]));
-    check_ok(actor_do(actors[1], do_unlock, mutex));
-    check_ok(actor_result(actors[3]));
-    check_ok(actor_do(actors[3], do_unlock, mutex));
+    line.takes[0].wait.deadline_ns = zkl_now_ns() + lag_room_ms(300) * INT64_C(1000000);
+    line.takes[2].wait.cancel = world_cancel();
+    line_up(&line, 4);
+    check_num(actor_result(line.actors[0]), ==, ZKL_ETIMEDOUT);
+    zkl_cancel_set(line.takes[2].wait.cancel);
+    check_num(actor_result(line.actors[2]), ==, ZKL_ECANCELED);
+    check_num(inside_waiting(line.mutex), ==, 2);
+    check_ok(zkl_mutex_unlock(line.mutex));
+    gets(&line, 1, token, false);
+    check_true(!actor_is_done(line.actors[3]));
+    unlock(&line, 1);
+    gets(&line, 3, token, false);
+    unlock(&line, 3);
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */
@@ -232,33 +236,26 @@ WORLD_TEST(who_gives_up_is_passed_over)
  * old order, each within its own deadline. They do not wait for the thread that lost it. */
 WORLD_TEST(an_expiry_keeps_the_order_of_who_waits)
 {
-    const char *path = cluster_path("expired");
-    struct zkl_client *client = world_client_of(lag_session_ms(EXPIRING_MS));
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *actors[THREADS];
-    struct take takes[THREADS];
-    uint64_t token;
+    enum { LAST = THREADS - 1 };
+    struct line line = line_with(world_client_of(lag_session_ms(EXPIRING_MS)), "expired", MANY);
+    uint64_t token = hold(&line);
 
-    takes_of(takes, mutex, THREADS);
-    takes[THREADS - 1].wait.deadline_ns =
+    line.takes[LAST].wait.deadline_ns =
         zkl_now_ns() + (lag_is_slow() ? 60000 : 8000) * INT64_C(1000000);
-    check_ok(zkl_mutex_lock(mutex));
-    token = zkl_mutex_token(mutex);
-    line_up(actors, takes, mutex, THREADS);
-    inside_expire(client);
-    for (int i = 0; i < THREADS - 1; i++) {
-        check_ok(actor_result(actors[i]));
-        check_true(!actor_is_done(actors[i + 1]));
-        check_num(takes[i].grant.token, >, token);
-        if (i < THREADS - 2)
-            check_ok(actor_do(actors[i], do_unlock, mutex));
+    line_up(&line, THREADS);
+    inside_expire(line.client);
+    for (int i = 0; i < LAST; i++) {
+        gets(&line, i, token, true);
+        check_true(!actor_is_done(line.actors[i + 1]));
+        if (i < LAST - 1)
+            unlock(&line, i);
     }
-    check_num(takes[0].grant.token, ==, takes[1].grant.token);
-    check_num(zkl_mutex_token(mutex), ==, 0);
-    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_num(actor_result(actors[THREADS - 1]), ==, ZKL_ETIMEDOUT);
-    int released = actor_do(actors[THREADS - 2], do_unlock, mutex);
+    check_num(line.takes[0].grant.token, ==, line.takes[1].grant.token);
+    check_num(zkl_mutex_token(line.mutex), ==, 0);
+    check_num(zkl_mutex_lock(line.mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(line.mutex), ==, ZKL_ELOST);
+    check_num(actor_result(line.actors[LAST]), ==, ZKL_ETIMEDOUT);
+    int released = actor_do(line.actors[LAST - 1], do_unlock, line.mutex);
     check_true(released == 0 || (released == ZKL_EUNCONFIRMED && lag_is_slow()));
 }
 
@@ -266,51 +263,34 @@ WORLD_TEST(an_expiry_keeps_the_order_of_who_waits)
  * with a lease, and the hold has that lease from then on. */
 WORLD_TEST(a_leased_hold_is_not_handed_on)
 {
-    const char *path = cluster_path("leased");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *actors[2];
-    struct take takes[2] = {take_of(mutex), take_of(mutex)};
+    struct line line = line_of("leased", MANY);
+    uint64_t token = hold(&line);
 
-    takes[0].wait.lease_ms = 5000;
-    check_ok(zkl_mutex_lock(mutex));
-    uint64_t token = zkl_mutex_token(mutex);
-    line_up(actors, takes, mutex, 2);
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(actor_result(actors[0]));
-    check_num(takes[0].grant.token, ==, token);
-    check_num(takes[0].grant.window_ms, <=, 5000);
-    check_ok(actor_do(actors[0], do_unlock, mutex));
-    check_ok(actor_result(actors[1]));
-    check_num(takes[1].grant.token, >, token);
-    check_num(takes[1].grant.window_ms, >, 5000);
-    check_ok(actor_do(actors[1], do_unlock, mutex));
+    line.takes[0].wait.lease_ms = 5000;
+    line_up(&line, 2);
+    check_ok(zkl_mutex_unlock(line.mutex));
+    check_num(gets(&line, 0, token, false)->window_ms, <=, 5000);
+    unlock(&line, 0);
+    check_num(gets(&line, 1, token, true)->window_ms, >, 5000);
+    unlock(&line, 1);
 }
 
 /* Goal: a holder that another client has asked to release does not hand the lock on. The next
  * thread queues. */
 WORLD_TEST(a_revoked_hold_is_not_handed_on)
 {
-    const char *path = cluster_path("revoked");
     static struct notes notes = NOTES_INIT;
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = shared(client, path, MANY);
-    struct actor *actors[2];
-    struct take takes[2] = {take_of(mutex), take_of(mutex)};
-    char node[256];
+    struct line line = line_of("revoked", MANY);
 
-    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
-    check_ok(zkl_mutex_lock(mutex));
-    uint64_t token = zkl_mutex_token(mutex);
-    line_up(actors, takes, mutex, 2);
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(actor_result(actors[0]));
-    cluster_child(path, 0, node, sizeof node);
-    check_ok(wire_set(raw, node, "__REVOKE__", -1));
+    check_ok(zkl_mutex_set_callback(line.mutex, take_note, &notes));
+    uint64_t token = hold(&line);
+    line_up(&line, 2);
+    check_ok(zkl_mutex_unlock(line.mutex));
+    gets(&line, 0, token, false);
+    check_ok(wire_set(raw, child_of(line.path, 0), "__REVOKE__", -1));
     check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     check_num(notes.list[0].token, ==, token);
-    check_ok(actor_do(actors[0], do_unlock, mutex));
-    check_ok(actor_result(actors[1]));
-    check_num(takes[1].grant.token, >, token);
-    check_ok(actor_do(actors[1], do_unlock, mutex));
+    unlock(&line, 0);
+    gets(&line, 1, token, true);
+    unlock(&line, 1);
 }

@@ -2,15 +2,10 @@
 /* Waits that end without the lock leave nothing: no node, no watch on the server, no record of a
  * call, no memory. This holds not only at the end but all along, while the holder lives. */
 #include "cluster.h"
-
 #include "api/client.h"
 #include "under_way.h"
 
 #include <malloc.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #define PATHS 100
 #define WORKERS 8

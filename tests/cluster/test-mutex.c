@@ -2,48 +2,11 @@
 /* What a mutex does beside what all locks do: its deadline, its try behind a sync, its nodes. */
 #include "cluster.h"
 
-#include "nodes.h"
-#include "proxy.h"
-
 #include <regex.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#define MS INT64_C(1000000)
-
-/* A client, a mutex, and an actor that may hold it first. */
-struct bench {
-    const char *path;
-    struct zkl_client *client;
-    struct zkl_mutex *mutex;
-    struct actor *actor;
-};
-
-static struct bench bench_open(const char *name)
-{
-    struct bench b = {.path = cluster_path(name), .client = world_client()};
-
-    b.mutex = world_mutex(b.client, b.path);
-    b.actor = world_actor();
-    return b;
-}
 
 /* --- results --------------------------------------------------------------------------------- */
 
 #define PREDECESSORS 5
-
-static void make_predecessors(const char *path, char nodes[PREDECESSORS][256])
-{
-    char prefix[256];
-
-    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
-    snprintf(prefix, sizeof prefix, "%s/lock-", cluster_at(path));
-    for (int i = 0; i < PREDECESSORS; i++)
-        check_ok(
-            wire_create(raw, prefix, "", WIRE_EPHEMERAL_SEQUENTIAL, nodes[i], sizeof nodes[0]));
-}
 
 static int lock_for_a_second(void *mutex)
 {
@@ -54,22 +17,24 @@ static int lock_for_a_second(void *mutex)
  * it, the test deletes the nearest every 300 ms. Modes: F22. */
 WORLD_TEST(predecessors_that_go_do_not_prolong_a_wait)
 {
-    struct bench b = bench_open("churn");
-    char nodes[PREDECESSORS][256];
+    struct locker l = locker_of(cluster_path("churn"), NULL);
     int last = PREDECESSORS;
 
-    make_predecessors(b.path, nodes);
+    make_root(l.path, "");
+    for (int i = 0; i < PREDECESSORS; i++)
+        check_ok(wire_create(raw, cluster_at(below(l.path, "lock-")), "", WIRE_EPHEMERAL_SEQUENTIAL,
+                             NULL, 0));
     int64_t start = net_now_ms(), next = start + 300;
     lag_begin();
-    actor_begin(b.actor, lock_for_a_second, b.mutex);
-    while (!wait_until(actor_is_done(b.actor), next - net_now_ms())) {
+    actor_begin(l.actor, lock_for_a_second, l.mutex);
+    while (!wait_until(actor_is_done(l.actor), next - net_now_ms())) {
         check_num(last, >, 0);
-        check_ok(wire_delete(raw, nodes[--last], -1));
+        check_ok(wire_delete(raw, child_of(l.path, (size_t)--last), -1));
         next += 300;
     }
     check_num(lag_end_ms(), <, 1250);
     check_num(net_now_ms() - start, >=, 1000);
-    check_num(actor_result(b.actor), ==, ZKL_ETIMEDOUT);
+    check_num(actor_result(l.actor), ==, ZKL_ETIMEDOUT);
 }
 
 /* --- try behind a sync ----------------------------------------------------------------------- */
@@ -106,29 +71,24 @@ static size_t place_of(const struct order *order, int op)
  * requests. */
 WORLD_TEST(try_with_sync_reads_behind_a_sync)
 {
-    const char *path = cluster_path("sync");
     static struct order order = {.mu = PTHREAD_MUTEX_INITIALIZER};
-    struct zkl_client_options options = cluster_options();
-    struct zkl_client *holder = world_client();
-    struct zkl_mutex *held = world_mutex(holder, path);
+    struct locker l = locker_behind(cluster_path("sync"), NULL, SESSION_MS);
+    struct zkl_mutex *held = world_mutex(world_client(), l.path);
 
-    struct proxy *proxy = world_proxy_for(&options);
-    struct zkl_client *client = world_client_with(&options);
-    struct take take = take_of(world_mutex(client, path));
     check_ok(zkl_mutex_lock(held));
-    proxy_set_hook(proxy, note_order, &order);
-    take.wait.flags = ZKL_WAIT_TRY;
-    check_num(do_acquire(&take), ==, ZKL_EBUSY);
+    proxy_set_hook(l.proxy, note_order, &order);
+    l.take.wait.flags = ZKL_WAIT_TRY;
+    check_num(do_acquire(&l.take), ==, ZKL_EBUSY);
     check_num(place_of(&order, PROXY_SYNC), ==, order.count);
     order.count = 0;
-    take.wait.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
-    check_num(do_acquire(&take), ==, ZKL_EBUSY);
+    l.take.wait.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
+    check_num(do_acquire(&l.take), ==, ZKL_EBUSY);
     check_num(place_of(&order, PROXY_SYNC), <, place_of(&order, PROXY_CHILDREN));
     check_num(place_of(&order, PROXY_CHILDREN), <, order.count);
     check_ok(zkl_mutex_unlock(held));
-    check_ok(do_acquire(&take));
-    proxy_set_hook(proxy, NULL, NULL);
-    check_ok(zkl_mutex_unlock(take.mutex));
+    check_ok(do_acquire(&l.take));
+    proxy_set_hook(l.proxy, NULL, NULL);
+    check_ok(zkl_mutex_unlock(l.mutex));
 }
 
 /* --- grants and nodes ------------------------------------------------------------------------ */
@@ -144,27 +104,25 @@ static void read_node(struct zkl_mutex *mutex, char *data, size_t size)
  * 512 bytes of it. */
 WORLD_TEST(a_node_names_its_owner)
 {
-    struct bench b = bench_open("owner");
+    const char *path = cluster_path("owner");
     struct zkl_client_options options = cluster_options();
     char data[600], expected[600], host[65] = "";
 
     check_ok(gethostname(host, sizeof host - 1));
     snprintf(expected, sizeof expected, "%s %ld %ld", host, (long)getpid(), (long)gettid());
-    read_node(b.mutex, data, sizeof data);
+    read_node(world_mutex(world_client(), path), data, sizeof data);
     check_text(data, expected);
     memset(expected, 'o', 512);
     expected[512] = '\0';
     options.owner = expected;
-    struct zkl_client *client = world_client_with(&options);
-    struct zkl_mutex *mutex = world_mutex(client, b.path);
-    read_node(mutex, data, sizeof data);
+    read_node(world_mutex(world_client_with(&options), path), data, sizeof data);
     check_text(data, expected);
 }
 
 /* Goal: a node's name is Curator's, with a GUID of version 4 that is a new one for each grant. */
 WORLD_TEST(a_nodes_name_has_a_guid_of_its_own)
 {
-    struct bench b = bench_open("guid");
+    struct zkl_mutex *mutex = world_mutex(world_client(), cluster_path("guid"));
     char node[256], before[256] = "";
     regex_t name;
 
@@ -173,9 +131,9 @@ WORLD_TEST(a_nodes_name_has_a_guid_of_its_own)
                      "-lock-[0-9]{10}$",
                      REG_EXTENDED | REG_NOSUB));
     for (int i = 0; i < 20; i++) {
-        check_ok(zkl_mutex_lock(b.mutex));
-        check_num(zkl_mutex_node_path(b.mutex, node, sizeof node), >, 0);
-        check_ok(zkl_mutex_unlock(b.mutex));
+        check_ok(zkl_mutex_lock(mutex));
+        check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+        check_ok(zkl_mutex_unlock(mutex));
         if (regexec(&name, node, 0, NULL, 0) != 0)
             fail_msg("%s", node);
         *strstr(node, "-lock-") = '\0';
@@ -217,30 +175,27 @@ static void random_call(struct zkl_mutex *mutex, int *count)
  * Modes: F67. */
 WORLD_TEST(calls_in_any_order_touch_only_the_own_hold)
 {
-    struct bench a = bench_open("any-a"), b = bench_open("any-b");
-    struct bench *benches[2] = {&a, &b};
+    struct locker lockers[2] = {locker_of(cluster_path("any"), NULL),
+                                locker_of(cluster_path("any"), NULL)};
     unsigned seed = (unsigned)zkl_now_ns();
     int counts[2] = {0, 0};
-    char other[2][256];
+    const char *other[2];
 
     print_message("seed %u\n", seed);
     srand(seed);
     for (int i = 0; i < 2; i++) {
-        const char *path = cluster_at(benches[i]->path);
-        char node[256];
-        snprintf(node, sizeof node, "%s/somebody-0000000000", path);
-        check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
-        check_ok(wire_create(raw, node, "", WIRE_EPHEMERAL, other[i], sizeof other[i]));
+        other[i] = below(lockers[i].path, "somebody-0000000000");
+        make_node(other[i], "");
     }
     for (long n = test_length(5000, 300); n > 0; n--) {
         int which = rand() % 2;
-        random_call(benches[which]->mutex, &counts[which]);
+        random_call(lockers[which].mutex, &counts[which]);
     }
     for (int i = 0; i < 2; i++) {
         while (counts[i]-- > 0)
-            check_ok(zkl_mutex_unlock(benches[i]->mutex));
-        check_wait(cluster_children(benches[i]->path) == 1, WAIT_MS);
-        check_ok(wire_exists(raw, other[i], NULL));
-        check_ok(wire_delete_tree(raw, cluster_at(benches[i]->path)));
+            check_ok(zkl_mutex_unlock(lockers[i].mutex));
+        check_wait(cluster_children(lockers[i].path) == 1, WAIT_MS);
+        check_true(node_is_there(other[i]));
+        check_ok(wire_delete_tree(raw, cluster_at(lockers[i].path)));
     }
 }

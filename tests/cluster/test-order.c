@@ -2,8 +2,6 @@
 /* The queue among others' nodes; and tokens. */
 #include "cluster.h"
 
-#include <stdio.h>
-
 /* --- tokens ---------------------------------------------------------------------------------- */
 
 static uint64_t token_of_a_turn(struct zkl_mutex *mutex)
@@ -19,8 +17,8 @@ static uint64_t token_of_a_turn(struct zkl_mutex *mutex)
 WORLD_TEST(tokens_grow_even_when_the_path_is_made_again)
 {
     const char *path = cluster_path("token");
-    struct zkl_client *clients[2] = {world_client(), world_client()};
-    struct zkl_mutex *mutexes[2] = {world_mutex(clients[0], path), world_mutex(clients[1], path)};
+    struct zkl_mutex *mutexes[2] = {world_mutex(world_client(), path),
+                                    world_mutex(world_client(), path)};
     uint64_t last = 0;
 
     for (int i = 0; i < 20; i++) {
@@ -34,12 +32,23 @@ WORLD_TEST(tokens_grow_even_when_the_path_is_made_again)
 
 /* --- others' nodes --------------------------------------------------------------------------- */
 
-static void make_node(const char *path, const char *name, int flags, char *made, size_t size)
+/* At a path that is there. */
+static struct locker locker_at(const char *name)
 {
-    char node[256];
+    struct locker l = locker_of(cluster_path(name), NULL);
 
-    snprintf(node, sizeof node, "%s/%s", cluster_at(path), name);
-    check_ok(wire_create(raw, node, "", flags, made, size));
+    make_root(l.path, "");
+    return l;
+}
+
+static const char *made(const char *path, const char *name, int flags)
+{
+    static char nodes[8][256];
+    static unsigned last;
+    char *node = nodes[++last % 8];
+
+    check_ok(wire_create(raw, cluster_at(below(path, name)), "", flags, node, sizeof nodes[0]));
+    return node;
 }
 
 static const char *const strangers[] = {
@@ -66,22 +75,14 @@ WORLD_TEST(peers_contenders_are_waited_for)
         "_c_01234567-89ab-cdef-0123-456789abcdef-__READ__0000000000",
         "x-0100d4a1b2c30000-0000000000",
     };
-    struct zkl_client *client = world_client();
 
     for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
-        const char *path = cluster_path("peer");
-        char node[256];
-        struct zkl_mutex *mutex = world_mutex(client, path);
-        struct actor *waiter = world_actor();
-        check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
-        make_node(path, peers[i], WIRE_PERSISTENT, NULL, 0);
-        check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
-        actor_begin(waiter, do_lock, mutex);
-        check_wait(cluster_children(path) == 2, WAIT_MS);
-        snprintf(node, sizeof node, "%s/%s", cluster_at(path), peers[i]);
+        struct locker waiter = locker_at("peer");
+        const char *node = made(waiter.path, peers[i], WIRE_PERSISTENT);
+        check_num(zkl_mutex_trylock(waiter.mutex), ==, ZKL_EBUSY);
+        locker_queues(&waiter, 2);
         check_ok(wire_delete(raw, node, -1));
-        check_ok(actor_result(waiter));
-        check_ok(actor_do(waiter, do_unlock, mutex));
+        locker_passes(&waiter);
     }
 }
 
@@ -89,25 +90,19 @@ WORLD_TEST(peers_contenders_are_waited_for)
  * too, and stay: the lock is granted and handed on among them. Modes: F32. */
 WORLD_TEST(children_that_are_no_contenders_do_not_matter)
 {
-    const char *path = cluster_path("foreign");
     const int n = sizeof strangers / sizeof strangers[0];
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    struct actor *waiter = world_actor();
+    struct locker waiter = locker_at("foreign");
 
-    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < n; i++)
-        make_node(path, strangers[i], WIRE_PERSISTENT, NULL, 0);
-    check_ok(zkl_mutex_trylock(mutex));
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_lock(mutex));
-    actor_begin(waiter, do_lock, mutex);
-    check_wait(cluster_children(path) == n + 2, WAIT_MS);
-    make_node(path, "later", WIRE_EPHEMERAL, NULL, 0);
-    check_ok(zkl_mutex_unlock(mutex));
-    check_ok(actor_result(waiter));
-    check_ok(actor_do(waiter, do_unlock, mutex));
-    check_wait(cluster_children(path) == n + 1, WAIT_MS);
+        made(waiter.path, strangers[i], WIRE_PERSISTENT);
+    check_ok(zkl_mutex_trylock(waiter.mutex));
+    check_ok(zkl_mutex_unlock(waiter.mutex));
+    check_ok(zkl_mutex_lock(waiter.mutex));
+    locker_queues(&waiter, n + 2);
+    made(waiter.path, "later", WIRE_EPHEMERAL);
+    check_ok(zkl_mutex_unlock(waiter.mutex));
+    locker_passes(&waiter);
+    check_wait(cluster_children(waiter.path) == n + 1, WAIT_MS);
 }
 
 /* Goal: nodes of Curator's kind are contenders, with or without its protection, whoever made them.
@@ -116,46 +111,32 @@ WORLD_TEST(contenders_of_other_programs_are_waited_for)
 {
     static const char *const names[] = {"_c_11111111-2222-4333-8444-555555555555-lock-", "lock-",
                                         "_c_66666666-2222-4333-8444-555555555555-lock-"};
-    const char *path = cluster_path("curator");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    struct actor *waiter = world_actor();
-    char nodes[3][256];
+    static const int turn[] = {2, 0, 1}; /* the nearest one, the first, the last that is left */
+    struct locker waiter = locker_at("curator");
+    const char *nodes[3];
 
-    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < 3; i++)
-        make_node(path, names[i], WIRE_EPHEMERAL_SEQUENTIAL, nodes[i], sizeof nodes[i]);
-    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
-    actor_begin(waiter, do_lock, mutex);
-    check_wait(cluster_children(path) == 4, WAIT_MS);
-    for (int left = 3; left > 0; left--) {
-        static const int turn[] = {2, 0, 1}; /* the nearest one, the first, the last that is left */
-        net_nap_ms(50);                      /* would do for a wrong grant */
-        check_true(!actor_is_done(waiter));
-        check_ok(wire_delete(raw, nodes[turn[3 - left]], -1));
+        nodes[i] = made(waiter.path, names[i], WIRE_EPHEMERAL_SEQUENTIAL);
+    check_num(zkl_mutex_trylock(waiter.mutex), ==, ZKL_EBUSY);
+    locker_queues(&waiter, 4);
+    for (int i = 0; i < 3; i++) {
+        net_nap_ms(50); /* would do for a wrong grant */
+        check_true(!actor_is_done(waiter.actor));
+        check_ok(wire_delete(raw, nodes[turn[i]], -1));
     }
-    check_ok(actor_result(waiter));
-    check_ok(actor_do(waiter, do_unlock, mutex));
+    locker_passes(&waiter);
 }
 
-/* Goal: a contender of another program whose session ends makes room. */
 WORLD_TEST(a_contender_whose_session_ends_makes_room)
 {
-    const char *path = cluster_path("dies");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-    struct actor *waiter = world_actor();
+    struct locker waiter = locker_at("dies");
     struct wire *other;
-    char node[256];
 
     check_ok(wire_open(&other, zks_host(), zks_port(server, 0), 1000));
-    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
-    snprintf(node, sizeof node, "%s/lock-", cluster_at(path));
-    check_ok(wire_create(other, node, "", WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
-    actor_begin(waiter, do_lock, mutex);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    check_true(!actor_is_done(waiter));
+    check_ok(wire_create(other, cluster_at(below(waiter.path, "lock-")), "",
+                         WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
+    locker_queues(&waiter, 2);
+    check_true(!actor_is_done(waiter.actor));
     wire_abandon(other);
-    check_ok(actor_result(waiter));
-    check_ok(actor_do(waiter, do_unlock, mutex));
+    locker_passes(&waiter);
 }

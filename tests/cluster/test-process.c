@@ -3,30 +3,28 @@
  * descriptor and no thread left, and handles that a program frees in any order. */
 #include "cluster.h"
 
-#include "proxy_before.h"
-
 #include <dirent.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* --- standard error -------------------------------------------------------------------------- */
+
+/* Where no server is. */
+static const char *nowhere(void)
+{
+    static char servers[32];
+    int port;
+
+    if (net_free_ports(&port, 1) != 0)
+        return "";
+    snprintf(servers, sizeof servers, "127.0.0.1:%d", port);
+    return servers;
+}
 
 static int fail_to_connect(void)
 {
     struct zkl_client_options options = cluster_options();
     struct zkl_client *client = NULL;
-    char servers[32];
-    int port;
 
-    if (net_free_ports(&port, 1) != 0)
-        return 1;
-    snprintf(servers, sizeof servers, "127.0.0.1:%d", port);
-    options.servers = servers;
+    options.servers = nowhere();
     options.connect_timeout_ms = 300;
     return zkl_client_open(&client, &options) == ZKL_EDISCONNECTED ? 0 : 2;
 }
@@ -138,18 +136,14 @@ WORLD_TEST(library_threads_take_no_signal)
     sigset_t set, old, pending;
 
     skip_under_gcc_tsan();
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, cluster_path("signals"));
+    struct zkl_mutex *mutex = world_mutex(world_client(), cluster_path("signals"));
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
     check_ok(sigaction(SIGUSR1, &action, &before));
     check_ok(pthread_sigmask(SIG_BLOCK, &set, &old));
     atomic_store(&handled, 0);
     check_ok(kill(getpid(), SIGUSR1));
-    for (int i = 0; i < 20; i++) {
-        check_ok(zkl_mutex_lock(mutex));
-        check_ok(zkl_mutex_unlock(mutex));
-    }
+    cycle(mutex, 20);
     check_num(atomic_load(&handled), ==, 0);
     check_ok(sigpending(&pending));
     check_num(sigismember(&pending, SIGUSR1), ==, 1);
@@ -177,17 +171,13 @@ static void open_use_and_free(bool close_first, bool use)
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = world_mutex(client, "/left");
 
-    if (use) {
-        check_ok(zkl_mutex_lock(mutex));
-        check_ok(zkl_mutex_unlock(mutex));
-    }
+    cycle(mutex, use);
     if (close_first)
         check_closed(zkl_client_close(client, WAIT_MS));
     world_drop(mutex);
     world_drop(client);
 }
 
-/* Goal: a freed client has left no descriptor, no thread and no connection. */
 WORLD_TEST(clients_that_are_gone_leave_nothing)
 {
     open_use_and_free(true, true);
@@ -200,17 +190,11 @@ WORLD_TEST(clients_that_are_gone_leave_nothing)
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) <= connections, WAIT_MS);
 }
 
-/* Goal: free of a client that never had a connection returns immediately and leaves nothing
- * either. */
 WORLD_TEST(clients_without_a_server_leave_nothing)
 {
     struct zkl_client_options options = cluster_options();
-    char servers[32];
-    int port;
 
-    check_ok(net_free_ports(&port, 1));
-    snprintf(servers, sizeof servers, "127.0.0.1:%d", port);
-    options.servers = servers;
+    options.servers = nowhere();
     options.connect_timeout_ms = 0;
     int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
     int64_t start = net_now_ms();

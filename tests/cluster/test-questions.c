@@ -4,14 +4,9 @@
  * Otherwise the detail is empty. tests/lib/called.py finds them: a header lists no codes for them.
  * With NULL: cluster/input. */
 #include "cluster.h"
-
 #include "goods.h"
-#include "nodes.h"
-#include "sanitizer.h"
 
 #include <limits.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct goods g;
 
@@ -71,12 +66,6 @@ struct scene {
     struct completion done;
 };
 
-static int lock_and_unlock(void *mutex)
-{
-    int rc = zkl_mutex_lock(mutex);
-    return rc ? rc : zkl_mutex_unlock(mutex);
-}
-
 static int acquire_both(void *semaphore)
 {
     struct zkl_permit *permits[2];
@@ -95,7 +84,7 @@ static void scene_begin(struct scene *s)
     check_wait(zkl_mutex_revoke_requested(g.mutex) == 1, WAIT_MS);
     check_ok(zkl_mutex_acquire_async(g.owner, g.mutex, NULL, NULL, note_completion, &s->done,
                                      &g.asked_op));
-    actor_begin(s->of_mutex, lock_and_unlock, g.mutex);
+    actor_begin(s->of_mutex, do_cycle, g.mutex);
     actor_begin(s->of_semaphore, acquire_both, g.semaphore);
     check_wait(zkl_mutex_waiting(g.mutex, NULL) == 2, WAIT_MS);
     check_wait(zkl_semaphore_waiting(g.semaphore, NULL) == 1, WAIT_MS);
@@ -118,7 +107,6 @@ static void scene_end(void)
 
 /* --- the tests --------------------------------------------------------------------------------- */
 
-/* Goal: none of them is a yes with NULL, or with a number that is no code. */
 WORLD_TEST(no_question_is_a_yes_with_null)
 {
     static const int codes[] = {1, INT_MIN, INT_MAX};
@@ -174,8 +162,9 @@ WORLD_TEST(questions_answer_and_refuse)
 }
 
 /* In the child: how many answers are wrong. */
-static int ask_in_child(void)
+static int ask_in_child(void *unused)
 {
+    (void)unused;
     int wrong = 0;
     const struct call *q;
 
@@ -192,19 +181,11 @@ static int ask_in_child(void)
 WORLD_TEST(no_question_is_a_yes_in_a_child)
 {
     struct scene s;
-    int status = -1;
 
     skip_under_gcc_tsan();
-    if (UNDER_ASAN)
-        skip(); /* children of a busy process hang under it */
+    skip_under_asan();
     scene_begin(&s);
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(300);
-        _exit(ask_in_child());
-    }
-    check_num(waitpid(pid, &status, 0), ==, pid);
-    check_num(status, ==, 0);
+    check_ok(in_child(ask_in_child, NULL));
     check_answers(false);
     scene_close(&s);
     scene_end();

@@ -3,10 +3,6 @@
  * the downgrade that keeps its place, and the upgrade that the library refuses. */
 #include "cluster.h"
 
-#include "nodes.h"
-
-#include <string.h>
-
 struct user {
     struct zkl_client *client;
     struct zkl_rwlock *rwlock;
@@ -150,28 +146,24 @@ WORLD_TEST(who_is_not_in_the_list_queues_again)
 {
     const char *path = cluster_path("missing");
     struct user holder = user_of(path);
-    struct actor *actor = world_actor();
-    struct proxy *proxy = NULL;
-    char node[256];
-
-    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
-    struct zkl_rwlock *rwlock = world_rwlock(client, path, NULL);
+    struct locker l = locker_behind(path, NULL, SESSION_MS);
+    struct zkl_rwlock *rwlock = world_rwlock(l.client, path, NULL);
     struct zkl_mutex *halves[] = {zkl_rwlock_reader(rwlock), zkl_rwlock_writer(rwlock)};
+
     for (int i = 0; i < 2; i++) {
         lock(&holder, holder.write);
-        check_ok(proxy_hold_request(proxy, PROXY_CHILDREN, 1));
-        actor_begin(actor, do_lock, halves[i]);
-        check_ok(proxy_wait_held(proxy, WAIT_MS));
+        check_ok(proxy_hold_request(l.proxy, PROXY_CHILDREN, 1));
+        actor_begin(l.actor, do_lock, halves[i]);
+        check_ok(proxy_wait_held(l.proxy, WAIT_MS));
         check_wait(cluster_children(path) == 2, WAIT_MS);
-        cluster_child(path, 1, node, sizeof node);
-        check_ok(wire_delete(raw, node, -1));
-        proxy_release(proxy);
+        check_ok(wire_delete(raw, child_of(path, 1), -1));
+        proxy_release(l.proxy);
         check_wait(cluster_children(path) == 2, WAIT_MS);
         net_nap_ms(50); /* would do for a wrong grant */
-        check_true(!actor_is_done(actor));
+        check_true(!actor_is_done(l.actor));
         unlock(&holder, holder.write);
-        check_ok(actor_result(actor));
-        check_ok(actor_do(actor, do_unlock, halves[i]));
+        check_ok(actor_result(l.actor));
+        check_ok(actor_do(l.actor, do_unlock, halves[i]));
         check_num(cluster_children(path), ==, 0);
     }
 }
@@ -183,7 +175,7 @@ WORLD_TEST(a_downgrade_is_five_requests)
     struct user u = user_of(path);
     int64_t before = 0, after = 0;
 
-    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    make_root(path, "");
     check_ok(flw_requests_received(zks_host(), zks_port(server, 0), &before));
     int64_t start = net_now_ms();
     for (int i = 0; i < 100; i++) {
@@ -221,7 +213,6 @@ WORLD_TEST(readers_do_not_starve_a_writer)
     unlock(&w, w.write);
     for (int i = 0; i < READERS; i++)
         check_ok(actor_result(readers[i].actor));
-    for (int i = 0; i < READERS; i++) {
+    for (int i = 0; i < READERS; i++)
         unlock(&readers[i], readers[i].read);
-    }
 }

@@ -2,8 +2,6 @@
 /* The semaphore on a real server: how many permits are out, in what order, what a try says, how it
  * ends, and that nothing of it stays. */
 #include "inside.h"
-
-#include "nodes.h"
 #include "check_error.h"
 
 #define AT_ONCE 8
@@ -11,6 +9,7 @@
 /* --- users ----------------------------------------------------------------------------------- */
 
 struct user {
+    const char *path;
     struct zkl_client *client;
     struct zkl_semaphore *semaphore;
     struct actor *actor;
@@ -20,16 +19,11 @@ struct user {
     struct zkl_permit *permits[AT_ONCE];
 };
 
-static struct user user_with(struct zkl_client *client, const char *path, int permits)
-{
-    struct user u = {.client = client, .actor = world_actor(), .wait = ZKL_WAIT_INIT};
-    u.semaphore = world_semaphore(client, path, permits, NULL);
-    return u;
-}
-
 static struct user user_of(const char *path, int permits)
 {
-    return user_with(world_client(), path, permits);
+    struct user u = {.path = path, .client = world_client(), .actor = world_actor()};
+    u.semaphore = world_semaphore(u.client, path, permits, NULL);
+    return u;
 }
 
 static int do_take(void *user)
@@ -38,20 +32,23 @@ static int do_take(void *user)
     return zkl_semaphore_acquire(u->semaphore, u->count, &u->wait, u->permits);
 }
 
-static int take(struct user *u, int count)
+static int take_with(struct user *u, int count, int64_t deadline_ns, unsigned flags)
 {
     u->count = count;
     u->wait = (struct zkl_wait)ZKL_WAIT_INIT;
-    u->wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
+    u->wait.deadline_ns = deadline_ns;
+    u->wait.flags = flags;
     return do_take(u);
+}
+
+static int take(struct user *u, int count)
+{
+    return take_with(u, count, zkl_now_ns() + WAIT_MS * INT64_C(1000000), 0);
 }
 
 static int try_take(struct user *u, int count)
 {
-    u->count = count;
-    u->wait = (struct zkl_wait)ZKL_WAIT_INIT;
-    u->wait.flags = ZKL_WAIT_TRY;
-    return do_take(u);
+    return take_with(u, count, ZKL_NO_DEADLINE, ZKL_WAIT_TRY);
 }
 
 static void give(struct user *u, int count)
@@ -70,29 +67,26 @@ static int queued(const char *path)
     return cluster_children(below(path, "locks"));
 }
 
-/* A semaphore with this number of permits. The server does not remove its nodes while they are
- * empty. */
-static void make_permanent(const char *path, const char *permits)
+/* The permits that are out or asked for, and the requests that wait for their turn to ask. */
+static void check_path(const char *path, int out, int waiting)
 {
-    make_root(path, "");
-    make_root(below(path, "locks"), "");
-    make_root(below(path, "leases"), permits);
+    check_wait(leases(path) == out && queued(path) == waiting, WAIT_MS);
 }
 
 static void check_nothing_left(const char *path)
 {
-    check_wait(leases(path) == 0 && queued(path) == 0, WAIT_MS);
+    check_path(path, 0, 0);
     check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 0, WAIT_MS);
 }
 
-/* Begin to acquire, as the nth in the queue of the inner mutex. */
-static void begin(struct user *u, int count, const char *path, int nth)
+/* Begin to acquire, as the nth in the queue of the inner mutex; out is then the number of leases. */
+static void begin(struct user *u, int count, int nth, int out)
 {
-    check_wait(queued(path) == nth - 1, WAIT_MS); /* a granted request has left the queue */
+    check_wait(queued(u->path) == nth - 1, WAIT_MS); /* a granted request has left the queue */
     u->count = count;
     u->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     actor_begin(u->actor, do_take, u);
-    check_wait(queued(path) == nth, WAIT_MS);
+    check_path(u->path, out, nth);
 }
 
 static void check_number(const char *path, const char *expected)
@@ -104,8 +98,6 @@ static void check_number(const char *path, const char *expected)
 
 /* --- the number of permits ------------------------------------------------------------------- */
 
-/* Goal: at most n permits are out over all clients. One more request waits until a client releases
- * a permit. */
 WORLD_TEST(at_most_n_are_out)
 {
     const char *path = cluster_path("n");
@@ -118,8 +110,7 @@ WORLD_TEST(at_most_n_are_out)
     check_num(leases(path), ==, 3);
     check_wait(queued(path) == 0, WAIT_MS);
     check_number(path, "3");
-    begin(&c, 1, path, 1);
-    check_wait(leases(path) == 4, WAIT_MS);
+    begin(&c, 1, 1, 4);
     net_nap_ms(50);
     check_true(!actor_is_done(c.actor));
     give(&a, 1);
@@ -138,11 +129,11 @@ WORLD_TEST(a_big_request_is_not_starved)
     struct user a = user_of(path, 3), big = user_of(path, 3), small = user_of(path, 3);
 
     check_ok(take(&a, 1));
-    begin(&big, 3, path, 1);
-    begin(&small, 1, path, 2);
+    begin(&big, 3, 1, 4);
+    begin(&small, 1, 2, 4); /* the big one's are there, small waits for its turn */
     net_nap_ms(100);
     check_true(!actor_is_done(big.actor) && !actor_is_done(small.actor));
-    check_num(leases(path), ==, 4); /* the big one's are there, small waits for its turn */
+    check_num(leases(path), ==, 4);
     give(&a, 1);
     check_ok(actor_result(big.actor));
     check_true(!actor_is_done(small.actor));
@@ -161,7 +152,9 @@ WORLD_TEST(a_try_looks_first)
     char made[200];
     struct user a = user_of(path, 2), b = user_of(path, 2);
 
-    make_permanent(path, "2");
+    make_root(path, ""); /* so that the server does not remove them while they are empty */
+    make_root(below(path, "locks"), "");
+    make_root(below(path, "leases"), "2");
     check_ok(try_take(&a, 2));
     check_wait(queued(path) == 0, WAIT_MS);
     check_num(try_take(&b, 1), ==, ZKL_EBUSY);
@@ -178,8 +171,6 @@ WORLD_TEST(a_try_looks_first)
     check_num(try_take(&b, 1), ==, ZKL_EBUSY);
     check_num(lag_end_ms(), <=, 3000);
     check_num(net_now_ms() - start, >=, 950);
-    b.count = 1;
-    b.wait.flags = ZKL_WAIT_TRY;
     actor_begin(b.actor, do_take, &b);
     check_wait(queued(path) == 2, WAIT_MS);
     check_ok(wire_delete(raw, made, -1));
@@ -197,8 +188,7 @@ WORLD_TEST(the_number_can_be_changed)
     struct user a = user_of(path, 1), b = user_of(path, 1), c = user_of(path, 0);
 
     check_ok(take(&a, 1));
-    begin(&b, 1, path, 1);
-    check_wait(leases(path) == 2, WAIT_MS);
+    begin(&b, 1, 1, 2);
     check_ok(zkl_semaphore_set_permits(c.semaphore, 2, NULL));
     check_num(zkl_semaphore_permits(c.semaphore), ==, 2);
     check_ok(actor_result(b.actor));
@@ -210,8 +200,7 @@ WORLD_TEST(the_number_can_be_changed)
     give(&a, 1);
     check_num(try_take(&c, 1), ==, ZKL_EBUSY);
     check_fails(take(&a, 2), ZKL_EINVAL, "has 1 permits");
-    begin(&c, 1, path, 1);
-    check_wait(leases(path) == 2, WAIT_MS);
+    begin(&c, 1, 1, 2);
     give(&b, 1);
     check_ok(actor_result(c.actor));
     give(&c, 1);
@@ -219,18 +208,16 @@ WORLD_TEST(the_number_can_be_changed)
     check_nothing_left(path);
 }
 
-/* Goal: a request ends with a code if it waits for more permits than the semaphore still has. */
 WORLD_TEST(a_request_that_got_too_big_is_refused)
 {
     const char *path = cluster_path("toobig");
     struct user a = user_of(path, 3), b = user_of(path, 3);
 
     check_ok(take(&a, 1));
-    begin(&b, 3, path, 1);
-    check_wait(leases(path) == 4, WAIT_MS);
+    begin(&b, 3, 1, 4);
     check_ok(zkl_semaphore_set_permits(a.semaphore, 2, NULL));
     check_num(actor_result(b.actor), ==, ZKL_EINVAL);
-    check_wait(leases(path) == 1 && queued(path) == 0, WAIT_MS);
+    check_path(path, 1, 0);
     give(&a, 1);
     check_fails(take(&a, 9), ZKL_EINVAL, "9");
     check_fails(take(&a, 65), ZKL_EINVAL, "65");
@@ -249,7 +236,7 @@ WORLD_TEST(a_mismatch_is_told)
     check_ok(take(&a, 1));
     check_fails(take(&b, 1), ZKL_EMISMATCH, "has 3 permits, not 4");
     check_fails(try_take(&b, 1), ZKL_EMISMATCH, "has 3 permits, not 4");
-    check_wait(leases(path) == 1 && queued(path) == 0, WAIT_MS);
+    check_path(path, 1, 0);
     check_ok(take(&c, 2));
     check_num(zkl_semaphore_permits(c.semaphore), ==, 3);
     check_num(zkl_semaphore_permits(b.semaphore), ==, 0);

@@ -51,9 +51,8 @@ WORLD_TEST(a_lock_survives_a_silent_server)
 
 /* Goal: a lock with a deadline ends at the deadline although the server is silent. The client
  * deletes its node later. Modes: F2. */
-WORLD_TEST(a_lock_with_a_deadline_ends_although_the_server_is_silent)
+OUTAGE_TEST(a_lock_with_a_deadline_ends_although_the_server_is_silent, SHORT_SESSION_MS)
 {
-    struct scene *s = scene_begin("silent-deadline", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
     for (int i = 0; i < 3; i++) {
         int64_t start = took_begin();
@@ -61,13 +60,10 @@ WORLD_TEST(a_lock_with_a_deadline_ends_although_the_server_is_silent)
         check_took(start, 200, 200);
     }
     check_ok(zks_resume_node(server, 0));
-    scene_end(s);
 }
 
-/* Goal: a try waits for a silent server no longer than one session timeout. */
-WORLD_TEST(a_try_waits_for_a_silent_server_one_session_timeout)
+OUTAGE_TEST(a_try_waits_for_a_silent_server_one_session_timeout, SHORT_SESSION_MS)
 {
-    struct scene *s = scene_begin("silent-try", SHORT_SESSION_MS);
     check_ok(zks_pause_node(server, 0));
     int64_t start = net_now_ms();
     s->take.wait.flags = ZKL_WAIT_TRY;
@@ -80,7 +76,6 @@ WORLD_TEST(a_try_waits_for_a_silent_server_one_session_timeout)
     check_num(zkl_mutex_trylock(s->mutex), ==, ZKL_EDISCONNECTED);
     check_took(start, SHORT_SESSION_MS, SHORT_SESSION_MS);
     check_ok(zks_resume_node(server, 0));
-    scene_end(s);
 }
 
 static void check_silent_unlock(bool longer)
@@ -115,10 +110,8 @@ static int do_close(void *client)
     return zkl_client_close(client, WAIT_MS);
 }
 
-/* Goal: a close waits for a server that is silent for a moment, and ends the session. */
-WORLD_TEST(a_close_waits_for_a_silent_server)
+OUTAGE_TEST(a_close_waits_for_a_silent_server, SHORT_SESSION_MS)
 {
-    struct scene *s = scene_begin("silent-close", SHORT_SESSION_MS);
     check_ok(actor_do(s->actor, do_lock, s->others));
     check_ok(zks_pause_node(server, 0));
     int64_t start = net_now_ms();
@@ -131,14 +124,12 @@ WORLD_TEST(a_close_waits_for_a_silent_server)
     }
     check_wait(cluster_children(s->path) == 0, WAIT_MS);
     check_num(actor_do(s->actor, do_unlock, s->others), ==, ZKL_ELOST);
-    scene_end(s);
 }
 
 /* Goal: a close gives up a server that stays silent, and says so. The node is removed with the
  * session. */
-WORLD_TEST(a_close_gives_a_silent_server_up)
+OUTAGE_TEST(a_close_gives_a_silent_server_up, SHORT_SESSION_MS)
 {
-    struct scene *s = scene_begin("silent-close-long", SHORT_SESSION_MS);
     check_ok(actor_do(s->actor, do_lock, s->others));
     check_ok(zks_pause_node(server, 0));
     int64_t start = took_begin();
@@ -147,25 +138,21 @@ WORLD_TEST(a_close_gives_a_silent_server_up)
     server_silent_for(start, LINK_MS + LINK_MS / 4);
     check_num(actor_do(s->actor, do_unlock, s->others), ==, ZKL_ELOST);
     check_wait(cluster_children(s->path) == 0, WAIT_MS);
-    scene_end(s);
 }
 
 /* Goal: a hold lives through a silence that is shorter than the session. The callback says SUSPECT,
  * if the link broke or the window ended, and then HELD. Through a longer silence the hold is lost
  * once. */
-WORLD_TEST(a_hold_lives_through_a_silence)
+OUTAGE_TEST(a_hold_lives_through_a_silence, 4000)
 {
-    struct scene *s = scene_begin("silent-hold", 4000);
     check_ok(zkl_mutex_lock(s->mutex));
     check_ok(zks_pause_node(server, 0));
-    check_wait(state_count(&s->states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
+    check_wait(state_count(s, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
     check_ok(zks_resume_node(server, 0));
-    check_wait(state_count(&s->states, ZKL_HOLD_HELD) + state_count(&s->states, ZKL_HOLD_LOST) == 1,
-               WAIT_MS);
+    check_wait(state_count(s, ZKL_HOLD_HELD) + state_count(s, ZKL_HOLD_LOST) == 1, WAIT_MS);
     bool held = zkl_mutex_still_held(s->mutex, 1000) == 1;
-    check_num(state_count(&s->states, ZKL_HOLD_HELD), >=, held);
+    check_num(state_count(s, ZKL_HOLD_HELD), >=, held);
     int rc = zkl_mutex_unlock(s->mutex); /* on a slow machine it may be lost by now */
-    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s->states, ZKL_HOLD_LOST) == 0));
-    check_wait(state_count(&s->states, ZKL_HOLD_LOST) == (rc == ZKL_ELOST), WAIT_MS);
-    scene_end(s);
+    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(s, ZKL_HOLD_LOST) == 0));
+    check_wait(state_count(s, ZKL_HOLD_LOST) == (rc == ZKL_ELOST), WAIT_MS);
 }

@@ -2,12 +2,6 @@
 /* Threads: holders that end without unlock, and two that share a handle. */
 #include "cluster.h"
 
-#include "notes.h"
-
-#include <semaphore.h>
-#include <stdio.h>
-#include <string.h>
-
 static pthread_key_t late_key;
 
 static void lock_in_destructor(void *mutex)
@@ -18,12 +12,9 @@ static void lock_in_destructor(void *mutex)
 static void *lock_now_and_late(void *arg)
 {
     struct zkl_mutex **mutexes = arg;
-    int rc = zkl_mutex_lock(mutexes[0]);
 
     pthread_setspecific(late_key, mutexes[1]); /* its destructor runs after the library's */
-    if (rc == 0)
-        rc = zkl_mutex_unlock(mutexes[0]);
-    return (void *)(intptr_t)rc;
+    return (void *)(intptr_t)do_cycle(mutexes[0]);
 }
 
 /* Goal: the client also releases what a thread acquires in a destructor of its own, while it ends.
@@ -32,14 +23,12 @@ WORLD_TEST(a_lock_taken_while_the_thread_ends_goes_with_it)
 {
     const char *path = cluster_path("late-lock");
     struct zkl_client *client = world_client();
-    struct zkl_mutex *early = world_mutex(client, cluster_path("early-lock"));
-    struct zkl_mutex *late = world_mutex(client, path);
-    struct zkl_mutex *mutexes[2] = {early, late};
+    struct zkl_mutex *mutexes[2] = {world_mutex(client, cluster_path("early-lock")),
+                                    world_mutex(client, path)};
     pthread_t thread;
     void *result;
 
-    check_ok(zkl_mutex_lock(early)); /* the library's key is there now */
-    check_ok(zkl_mutex_unlock(early));
+    cycle(mutexes[0], 1); /* the library's key is there now */
     check_ok(pthread_key_create(&late_key, lock_in_destructor));
     check_ok(pthread_create(&thread, NULL, lock_now_and_late, mutexes));
     check_ok(pthread_join(thread, &result));
@@ -92,8 +81,7 @@ static void *ask_then_lock(void *arg)
  * threads until one has the id; glibc reuses the last id immediately. Modes: F54. */
 WORLD_TEST(a_reused_thread_id_inherits_nothing)
 {
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, cluster_path("reuse"));
+    struct zkl_mutex *mutex = world_mutex(world_client(), cluster_path("reuse"));
     pthread_t ended = lock_in_a_thread_that_ends(mutex), thread;
     bool same = false;
 
@@ -159,14 +147,11 @@ static int unlock_all_the_time(void *arg)
 WORLD_TEST(one_thread_locks_and_another_unlocks)
 {
     const char *path = cluster_path("relay");
-    struct zkl_client *client = world_client();
     struct relay relay = {.rounds = test_length(100000, 2000)};
     struct actor *locks = world_actor(), *unlocks = world_actor();
-    char leases[100];
 
-    snprintf(leases, sizeof leases, "%s/leases", path);
     check_ok(sem_init(&relay.held, 0, 0));
-    relay.mutex = world_semaphore_mutex(client, path);
+    relay.mutex = world_semaphore_mutex(world_client(), path);
     actor_begin(locks, lock_all_the_time, &relay);
     actor_begin(unlocks, unlock_all_the_time, &relay);
     check_wait(actor_is_done(locks) || actor_is_done(unlocks), test_length(60, 6) * WAIT_MS);
@@ -177,7 +162,7 @@ WORLD_TEST(one_thread_locks_and_another_unlocks)
     check_num(zkl_mutex_still_held(relay.mutex, 0), ==, 0);
     cluster_raw_close(NULL); /* whose session may be over by now */
     check_ok(cluster_raw_open(NULL));
-    check_wait(cluster_children(leases) == 0, WAIT_MS);
+    check_wait(cluster_children(below(path, "leases")) == 0, WAIT_MS);
     check_ok(zkl_mutex_trylock(relay.mutex));
     check_ok(zkl_mutex_unlock(relay.mutex));
     sem_destroy(&relay.held);
