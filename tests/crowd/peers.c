@@ -16,7 +16,6 @@
 
 #include "check.h"
 
-#define START_MS 180000
 #define END_MS 60000
 #define WORKERS_MAX 96
 #define PEERS_MAX 8
@@ -31,7 +30,6 @@ struct peer {
     const char *name; /* NULL: never started */
     pid_t pid;        /* 0: does not run */
     int in, out;
-    bool ready;
     char line[2100];
     size_t length;
 };
@@ -149,14 +147,12 @@ static struct worker *worker_named(const char *name, size_t length)
     return w;
 }
 
-static void take_line(struct peer *peer, const char *line)
+static void take_line(const char *line)
 {
     size_t length = strcspn(line, " ");
 
-    if (strcmp(line, "ready") == 0) {
-        peer->ready = true;
+    if (strcmp(line, "ready") == 0)
         return;
-    }
     struct worker *w = worker_named(line, length);
     snprintf(w->text, sizeof w->text, "%s", line[length] == ' ' ? line + length + 1 : "");
     w->answered = true;
@@ -176,7 +172,7 @@ static bool take_output(struct peer *peer)
         }
         peer->line[peer->length] = '\0';
         peer->length = 0;
-        take_line(peer, peer->line);
+        take_line(peer->line);
     }
     return n > 0;
 }
@@ -222,38 +218,6 @@ int peer_start(const char *name, const char *const *command, const char *folder,
     return -1;
 }
 
-static bool all_run(void)
-{
-    bool run = true;
-
-    each_peer(p)
-        run = run && (p->name == NULL || p->pid != 0);
-    return run;
-}
-
-static bool all_ready(void)
-{
-    bool ready = true;
-
-    each_peer(p)
-        ready = ready && (p->name == NULL || p->ready);
-    return ready;
-}
-
-int peers_await(char *why, size_t size)
-{
-    int64_t end_ms = net_now_ms() + START_MS;
-
-    ended[0] = '\0';
-    while (!all_ready() && all_run() && net_now_ms() < end_ms)
-        peers_listen(100);
-    if (all_ready() && all_run())
-        return 0;
-    peers_print_logs();
-    snprintf(why, size, "%s", ended[0] != '\0' ? ended : "some peer does not start");
-    return -1;
-}
-
 int peer_pid(const char *name)
 {
     return peer_of(name)->pid;
@@ -296,19 +260,13 @@ const char *peers_fault(void)
     return ended[0] != '\0' ? ended : NULL;
 }
 
-bool peers_idle(void)
-{
-    peers_listen(0);
-    return !peers_at_work() && all_run();
-}
-
 void peer_kill(const char *name)
 {
     if (peer_pid(name) > 0)
         bury(peer_of(name), true);
 }
 
-void peers_kill(void)
+static void peers_kill(void)
 {
     each_peer(p) {
         if (p->pid > 0)
@@ -414,30 +372,4 @@ const char *ask(const char *format, ...)
     struct worker *w = say_args(format, args);
     va_end(args);
     return answer(w->name);
-}
-
-void play(const char *commands)
-{
-    char text[1000], *at = text, *next;
-
-    check_num(snprintf(text, sizeof text, "%s", commands), <, (int)sizeof text);
-    for (; at != NULL; at = next) {
-        next = strstr(at, "; ");
-        if (next != NULL) {
-            *next = '\0';
-            next += strlen("; ");
-        }
-        char *expected = strstr(at, " -> ");
-        if (expected != NULL)
-            *expected = '\0';
-        const char *said = ask("%s", at);
-        if (strcmp(said, expected != NULL ? expected + strlen(" -> ") : "ok") != 0)
-            fail_msg("%s: %s", at, said);
-    }
-}
-
-void check_begins(const char *text, const char *start)
-{
-    if (strncmp(text, start, strlen(start)) != 0)
-        fail_msg("not \"%s...\": %s", start, text);
 }

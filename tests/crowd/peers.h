@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The peers: processes, each a client of the same server, that obey commands. There is a peer for each language
- * (languages.h); each has the command line PEER SERVERS JOURNAL, that of zklock an optional CREDENTIAL more, with which
- * its nodes are open to their creator only.
+ * (tests/interop/interop.py); each has the command line PEER SERVERS JOURNAL, that of zklock an optional CREDENTIAL more,
+ * with which its nodes are open to their creator only. Whoever tells them: conductor.py; what is below this text, chaos.
  *
  * A peer prints "ready" once it is connected. It then reads commands from standard input, one a line, and answers on
  * standard output. A line is for one worker: a thread of that peer, whose name begins with the peer's: c1 and c2 of
@@ -48,15 +48,12 @@
  * must not begin another's, and it, folder and the command are kept. 0, or -1 and a sentence. */
 int peer_start(const char *name, const char *const *command, const char *folder, char *why,
                size_t size);
-/* Wait until all that were started are connected. 0, or -1 and a sentence. */
-int peers_await(char *why, size_t size);
 int peer_pid(const char *name);
 /* In a folder that /proc has of it: "fd", "task". */
 int peer_entries(const char *name, const char *folder);
 /* Let all end; kill those that don't. False: one ended, or had ended, in another way than with success. */
 bool peers_stop(void);
 void peer_kill(const char *name);
-void peers_kill(void);
 /* What they wrote on standard error, for the output of a test that failed. */
 void peers_print_logs(void);
 
@@ -66,8 +63,6 @@ void peers_listen(int ms);
 bool peers_at_work(void);
 /* NULL: all run, and each answer that nobody has asked for begins with "ok". Else one that does not, as a sentence. */
 const char *peers_fault(void);
-/* True: none is at work, and none has ended. */
-bool peers_idle(void);
 
 /* Send a command to a worker. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -77,13 +72,5 @@ const char *answer_within(const char *worker, int ms);
 const char *answer(const char *worker);
 /* Both. */
 const char *ask(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#define check_says(expected, ...) assert_string_equal(ask(__VA_ARGS__), expected)
-#define check_answers(expected, worker) assert_string_equal(answer(worker), expected)
-/* Commands, "; " between two: each is answered "ok", or as it says behind " -> ". */
-void play(const char *commands);
-/* It begins with the text. */
-#define check_ok_of(...) check_begins(ask(__VA_ARGS__), "ok")
-void check_begins(const char *text, const char *start);
 
 #endif

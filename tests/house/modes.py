@@ -21,8 +21,8 @@ NUMBER = re.compile(r'F[1-9]\d*b?')
 # A comment and the function, or the test, that it stands before; a cast in the line above or attributes do no harm.
 HEAD = r'(?:(?:static )?[\w ]+[ *]|[A-Z_]*TEST(?:_IN)?\()'
 COMMENTED = re.compile(r'/\*((?:[^*]|\*(?!/))*)\*/\s*(' + HEAD + r'(\w+)[(,)][^;{}]*\{)?')
-# The same of a test in a transcript.
-SAID = re.compile(r'((?:^# .*\n)+)test (\w+)$', re.MULTILINE)
+# The same of a test in a transcript, or in Python.
+SAID = re.compile(r'((?:^# .*\n)+)(?:test|def) (\w+)(?:$|\()', re.MULTILINE)
 REASONS = ('not ours: ', 'open: ')
 
 
@@ -48,7 +48,7 @@ class Folder:
     def __init__(self, path):
         self.path, self.name = path, path.name
         self.sources = {p: p.read_text(encoding='utf-8') for p in sorted(path.glob('*.[ch]'))}
-        texts = {p: p.read_text(encoding='utf-8') for p in sorted(path.glob('*.txt'))}
+        texts = {p: p.read_text(encoding='utf-8') for p in sorted([*path.glob('*.txt'), *path.glob('*.py')])}
         self.transcripts = {p: text for p, text in texts.items() if SAID.search(text)}
         self.build = (path / 'meson.build').read_text(encoding='utf-8')
         self.text = '\n'.join(self.sources.values())
