@@ -1,6 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conductor of a crowd: peers at the same paths of one private server (peers.h has what they obey and answer), the
-journal that judges them, and the tests of a program that are about them. For the suites interop, fleet and soak."""
+"""The conductor of a crowd: peers; and, for the suites interop, fleet and soak, the private server that they meet at, the
+journal that judges them, and the tests of a program that are about them.
+
+The peers: processes, each a client of the same server, that obey commands. There is a peer for each language
+(tests/interop/interop.py); each has the command line PEER SERVERS JOURNAL, that of zklock an optional CREDENTIAL more,
+with which its nodes are open to their creator only.
+
+A peer prints "ready" once it is connected. It then reads commands from standard input, one a line, and answers on
+standard output. A line is for one worker: a thread of that peer, whose name begins with the peer's: c1 and c2 of
+the peer c, o1.3 of the peer o1. Each worker does one thing at a time and answers it with one line.
+
+    j1 new L mutex /path [OPTION...]   a handle for all workers of this peer; kinds:
+           mutex, single (a mutex any thread may release), rwlock (with halves L.read, L.write),
+           semaphore, multi (/path,/path...), none (lets everybody in)
+    j1 lock L MS            wait at most MS; 0: try only     ok | no: not acquired
+    j1 unlock L             what this worker has             ok
+    j1 run L N PERCENT      lock, enter the journal, nap, leave it, unlock, N times;
+                            of a rwlock PERCENT as a writer  ok
+    j1 list L               the contenders, in order         ok DATA|DATA...
+    c1 node L               the node of what it holds        ok PATH
+    j1 revoke PATH MS       ask PATH's holder to release     ok | no: still there
+    j1 revoked L MS         wait to be asked for it          ok | no
+    j1 drop L               free the handle                  ok
+    j1 version              the release of Curator, Kazoo    ok 5.4.0
+
+Of zklock's peer alone, for soak and chaos:
+
+    s1.0 roam L multi N MS SEED    N visits, and for MS at least, to sets of L0 to L5 (roam.h), which the seed
+                            draws; "singly": one by one      ok COUNT... of each enum tally
+    s1.w calls MS           is a "roam" of this peer in one call for longer?     ok | error, and which
+    s1.w weigh heap         what the process has in use      ok BYTES
+    s1.0 leak WHAT          memory, descriptors or threads: it keeps some        ok
+    p1.0 play S             what chaos/play.c has, S being its handle of the semaphore's mutex: ok in the end
+
+Anything unexpected is answered "error WHAT". A peer ends when its input does. An OPTION is NAME or NAME=VALUE, and
+what a peer does not know it passes over. Of the handle: permits=N, count=N (permits that one lock takes),
+last=single (the last member of a multi-lock is one), name=TEXT (of a named lock), names=kazoo, owner=TEXT,
+revocable=poll or callback, retain=MS, local=N, posted, metrics; of Kazoo those in peer.py. How zklock's "run" locks
+with it: try, sync, timed (short deadlines), each again and again; lease=MS; late (now and then a lease runs out);
+downgrade (a writer becomes a reader); nap (longer, after each)."""
+import argparse
 import fnmatch
 import os
 import pathlib
@@ -38,6 +77,15 @@ def length(full, brief):
     return full if os.environ.get('ZKL_TEST_LONG') == '1' else brief
 
 
+def number(least, most):
+    """The type of an option."""
+    def take(text):
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f'must be a whole number from {least} to {most}, not "{text}"')
+        return int(text)
+    return take
+
+
 def check(fine, why):
     if not fine:
         raise Failed(why)
@@ -51,7 +99,7 @@ def wait(condition, why, seconds=ANSWER_S):
 
 
 class Row:
-    """Of a table: "KIND PATHS OPTION...", as peers.h has them, and threads=N, writers=PERCENT."""
+    """Of a table: "KIND PATHS OPTION...", as above, and threads=N, writers=PERCENT."""
 
     def __init__(self, text):
         self.text = text
@@ -67,12 +115,12 @@ class Row:
 class Peer:
     """One process. Whatever becomes of us, it goes with us."""
 
-    def __init__(self, name, command, folder):
+    def __init__(self, name, command, folder, fds):
         self.name = name
         self.log = pathlib.Path(folder, f'peer-{name.rstrip(".")}.log')
         with open(self.log, 'ab') as log:
             self.process = subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', *map(str, command)], stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=log, cwd=folder)
+                                            stdout=subprocess.PIPE, stderr=log, cwd=folder, pass_fds=fds)
         self.pid = self.process.pid
         self.output = self.process.stdout.fileno()
         self.ready = None  # what it said behind that word
@@ -83,36 +131,22 @@ class Peer:
         return len(os.listdir(f'/proc/{self.pid}/{folder}'))
 
 
-class Crowd:
-    """The server, whose host is the peer h, and all others."""
+class Crew:
+    """Peers, which write their logs in a folder."""
 
-    def __init__(self, host):
+    def __init__(self, folder):
+        self.folder = folder
         self.peers = {}
         self.busy = set()  # workers that have not answered yet
         self.said = {}  # by worker: what nobody has asked for yet
         self.ended = ''  # the first one that ended by itself, or not well, as a sentence
-        self.journal = None
-        self.parts = []  # of a run: (peer, row, its first worker, threads)
-        self.folder = tempfile.TemporaryDirectory(prefix='zkl-crowd-')
-        self.start('h', [host])
-        self.await_all()
-        self.servers = self.peers['h'].ready
-
-    def close(self):
-        self.kill()
-        well = self.stop()
-        self.folder.cleanup()
-        return well
 
     # --- processes
 
-    def others(self):
-        return [name for name in self.peers if name != 'h']
-
-    def start(self, name, command):
+    def start(self, name, command, fds=()):
         """If it does not run. No name may begin another's."""
         if name not in self.peers:
-            self.peers[name] = Peer(name, command, self.folder.name)
+            self.peers[name] = Peer(name, command, self.folder, fds)
 
     def await_all(self):
         """Until all that were started are connected."""
@@ -131,15 +165,14 @@ class Crowd:
         self.said = {worker: text for worker, text in self.said.items() if not worker.startswith(peer.name)}
         return status
 
-    def kill(self):
-        for name in self.others():
-            self.peers[name].process.kill()
-            self.bury(self.peers[name])
+    def kill(self, name):
+        self.peers[name].process.kill()
+        self.bury(self.peers[name])
 
-    def stop(self, names=None):
-        """Let all end; kill those that don't. False: one ended, or had ended, in another way than with success."""
+    def stop(self, names):
+        """Let them end; kill those that don't. False: one ended, or had ended, in another way than with success."""
         well = not self.ended
-        peers = [self.peers[name] for name in names or list(self.peers)]
+        peers = [self.peers[name] for name in names]
         for peer in peers:
             peer.process.stdin.close()
         for peer in peers:
@@ -152,7 +185,7 @@ class Crowd:
 
     def logs(self):
         """What they wrote on standard error."""
-        return [f'{log.stem}: {line}' for log in pathlib.Path(self.folder.name).glob('peer-*.log')
+        return [f'{log.stem}: {line}' for log in pathlib.Path(self.folder).glob('peer-*.log')
                 for line in log.read_text(errors='replace').splitlines()]
 
     # --- lines
@@ -214,6 +247,31 @@ class Crowd:
         odd = (f'{worker}: {text}' for worker, text in self.said.items() if not text.startswith('ok'))
         return next(odd, self.ended or None)
 
+
+class Crowd(Crew):
+    """The server, whose host is the peer h, and all others."""
+
+    def __init__(self, host):
+        self.files = tempfile.TemporaryDirectory(prefix='zkl-crowd-')
+        super().__init__(self.files.name)
+        self.journal = None
+        self.parts = []  # of a run: (peer, row, its first worker, threads)
+        self.start('h', [host])
+        self.await_all()
+        self.servers = self.peers['h'].ready
+
+    def close(self):
+        self.kill_all()
+        self.stop(list(self.peers))
+        self.files.cleanup()
+
+    def others(self):
+        return [name for name in self.peers if name != 'h']
+
+    def kill_all(self):
+        for name in self.others():
+            self.kill(name)
+
     def play(self, text):
         """Step by step, "; " or the end of a line between two:
             COMMAND              is answered "ok"
@@ -270,7 +328,7 @@ class Crowd:
         """Empty, for parties with these letters."""
         if self.journal:
             self.journal.close()
-        self.journal = journal.Journal(os.path.join(self.folder.name, 'journal'), parties)
+        self.journal = journal.Journal(os.path.join(self.folder, 'journal'), parties)
         self.parts = []
         return self.journal.path
 
@@ -352,9 +410,9 @@ def run_tests(tests, host, before=lambda crowd: None):
                 report('FAILED', name, why, crowd)
             crowd.listen(0)
             if crowd.busy or crowd.ended:
-                crowd.kill()
+                crowd.kill_all()
                 crowd.ended = ''
-        if not crowd.stop():
+        if not crowd.stop(list(crowd.peers)):
             failed = True
             report('FAILED', 'the end', crowd.ended or 'not all ended well', crowd)
     finally:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host of a crowd: a private server, and a session at it that sees everything. It says "ready ADDRESS", and then obeys
- * and answers as a peer does (peers.h); an error is the code of wire.h.
+ * and answers as a peer does (conductor.py); an error is the code of wire.h.
  *
  *     h create PATH [container|sequential]     ok              h birth PATH        ok ZXID
  *     h delete PATH                            ok              h children PATH     ok NAME...

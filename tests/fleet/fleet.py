@@ -62,7 +62,7 @@ def run(crowd, rows, trespasser=None, guarded=None, credential=()):
         crowd.play(f'h delete {guarded}/{GUARD}')
     fault = crowd.judge()
     if fault:
-        crowd.kill()
+        crowd.kill_all()
         return fault
     crowd.drop()
     return None if crowd.stop(crowd.others()) else 'a process did not end well'

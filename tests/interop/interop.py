@@ -151,7 +151,7 @@ def lost_race(*sides):
         fault = run_race(crowd, split(sides), ROUNDS)
         print(f'seen: {fault}', flush=True)
         check(fault and ' comes in beside ' in fault, f'not seen, but: {fault}')
-        crowd.kill()  # they are in the middle of it
+        crowd.kill_all()  # they are in the middle of it
     return run
 
 

@@ -43,25 +43,17 @@ TALLIES = ['multi-locks granted', 'single locks granted', 'members of those mult
 MULTI, SINGLE, OF_PERMITS, LAST_DUE, LONGEST_MS = 0, 1, 6, 9, len(TALLIES)
 
 
-def number(least, most):
-    def take(text):
-        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f'must be a whole number from {least} to {most}, not "{text}"')
-        return int(text)
-    return take
-
-
 def options():
     parser = argparse.ArgumentParser(prog='soak', description=__doc__.partition(':')[0])
     parser.add_argument('--build', type=pathlib.Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument('--seconds', type=number(1, 10**6), default=conductor.length(60, 8), metavar='N',
+    parser.add_argument('--seconds', type=conductor.number(1, 10**6), default=conductor.length(60, 8), metavar='N',
                         help='how long (8; with ZKL_TEST_LONG=1 60)')
     # A machine with much else to do stands still for a quarter of that.
-    parser.add_argument('--bound', type=number(1, 10**5), default=60, metavar='N',
+    parser.add_argument('--bound', type=conductor.number(1, 10**5), default=60, metavar='N',
                         help='seconds that one call may take before the watchdog ends it all (60)')
-    parser.add_argument('--seed', type=number(0, 10**12), default=time.monotonic_ns() // 1000, metavar='N',
+    parser.add_argument('--seed', type=conductor.number(0, 10**12), default=time.monotonic_ns() // 1000, metavar='N',
                         help='of all random choices (the clock)')
-    parser.add_argument('--no-lock', type=number(1, len(PROCESSES) - 1), default=0, metavar='N', dest='trespassers',
+    parser.add_argument('--no-lock', type=conductor.number(1, len(PROCESSES) - 1), default=0, metavar='N', dest='trespassers',
                         help='N threads (1 to 7) do not lock: the witness must see it, or the soak fails')
     parser.add_argument('--leak', choices=LEAKING, help='one keeps that: to be seen, too')
     o = parser.parse_args()
@@ -157,7 +149,7 @@ class Soak:
         for process in PROCESSES:
             for name in [*PATHS, *PERMITS]:
                 self.crowd.play(f'{process}0 drop {name}')
-        conductor.check(self.crowd.stop(), 'not all ended well')
+        conductor.check(self.crowd.stop(list(self.crowd.peers)), 'not all ended well')
 
     # --- what came out
 
