@@ -1,365 +1,305 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chaos [OPTION...]: real servers, real faults.
- *
- * Goal: whatever happens to servers, links, processes and clocks, no two proved holders are inside
- * together, tokens grow, the library reports losses, every client goes on afterwards, and nothing is
- * left. Method: three servers, clients of every kind behind proxies, faults by a seed. Now and then
- * the test ends all faults and every client comes to rest. The test judges the history last. */
+/* chaos [OPTION...]: real servers, real faults. This program has what the faults strike: three servers, a network of its
+ * own for each, a proxy on each link to them, the canary, the memory that all processes share, and the judge of what is
+ * recorded there. chaos.py, its child, has the options and decides everything: it writes a line "KIND VERB NUMBER...", and
+ * reads a line "NUMBER TEXT". */
 #include "canary.h"
-#include "quiescence.h"
-#include "standstill.h"
+#include "secure.h"
 
-#include <getopt.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "chance.h"
-#include "length.h"
+#include "nets.h"
+#include "proxy.h"
+#include "tool/fourlw.h"
 #include "tool/net.h"
-#include "option.h"
-#include "peers.h"
+#include "wire.h"
 
-#define EPISODE_S 60          /* of faults, and then rest */
-#define HEAP_MAX (256 * 1024) /* what the heap of a client at rest may grow by */
-#define EPILOGUE_MS 2000
-#define CALM_EVERY 3  /* episodes */
-#define CALM_MS 30000 /* without faults, under the second judge */
+#define TICK_MS 500
+#define SYNC_LIMIT_MS 3000 /* the leader drops a follower that is silent for longer */
+#define PROBE_MS 50        /* the test asks a silent server again */
+#define ARGS_MAX 6
 
-struct chaos {
-    struct testbed testbed;
-    struct canary canary;
-    struct standstill standstill;
-    int seconds;
-    int64_t begun_ms;
-    long leftovers;
-    long long heap[CHAOS_LASTING]; /* at the first rest */
-};
+static struct shared *shared;
+static int shared_fd;
+static struct nets nets; /* no nodes: this machine does not allow it */
+static struct secure secure;
+static struct zks *zks;
+static struct proxy *link_of[CHAOS_PROCESSES][CHAOS_NODES];
+static struct canary canary;
+static bool tls;
+static char text[1000]; /* behind the number of an answer */
 
-static const char usage_text[] =
-    "usage: chaos [OPTION...]\n"
-    "  --minutes N  how long (1; with ZKL_TEST_LONG=1 30)\n"
-    "  --seconds N  the same in seconds\n"
-    "  --seed N     of all choices (the clock)\n"
-    "  --trace      say each fault\n"
-    "  --tls        between clients and servers, where libzookeeper has it\n"
-    "  --break WHAT do something wrong, which must be seen: window (holders do not look at their\n"
-    "               window), lock (one does not lock) or wake (one hears of none)\n"
-    "  --help       this text\n"
-    "To find a reason: ZKL_CHAOS_LOGS=DIR has each client write what it does to "
-    "DIR/process-N.log,\n"
-    "ZKS_KEEP=1 keeps the servers' logs and data.\n";
+/* --- start ------------------------------------------------------------------------------------ */
 
-/* --- options ---------------------------------------------------------------------------------- */
-
-struct options {
-    long seconds, seed;
-    bool trace, tls;
-    enum breakage broken;
-};
-
-static enum breakage breakage(const char *text)
+static int start_links(void)
 {
-    if (strcmp(text, "window") == 0)
-        return BREAK_WINDOW;
-    if (strcmp(text, "lock") == 0)
-        return BREAK_LOCK;
-    if (strcmp(text, "wake") == 0)
-        return BREAK_WAKE;
-    fprintf(stderr, "chaos: --break takes window, lock or wake, not '%s'\n", text);
-    exit(2);
-}
-
-static void set_option(struct options *o, int option, const char *value)
-{
-    switch (option) {
-    case 'm':
-        o->seconds = 60 * option_number("minutes", value, 1, 100000);
-        break;
-    case 's':
-        o->seconds = option_number("seconds", value, 10, 6000000);
-        break;
-    case 'r':
-        o->seed = option_number("seed", value, 0, 1000000000000);
-        break;
-    case 't':
-        o->trace = true;
-        break;
-    case 'l':
-        o->tls = true;
-        break;
-    case 'b':
-        o->broken = breakage(value);
-        break;
-    default:
-        option_usage(option, usage_text);
-    }
-}
-
-static struct options parse(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"minutes", required_argument, NULL, 'm'}, {"seconds", required_argument, NULL, 's'},
-        {"seed", required_argument, NULL, 'r'},    {"trace", no_argument, NULL, 't'},
-        {"tls", no_argument, NULL, 'l'},           {"break", required_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
-    };
-    struct options o = {.seconds = (int)test_length(1800, 60), .seed = net_now_ms()};
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-        set_option(&o, option, optarg);
-    if (optind < argc)
-        option_usage('?', usage_text);
-    return o;
-}
-
-/* --- the run ---------------------------------------------------------------------------------- */
-
-/* Nothing but a violation ends it early. */
-static bool goes_on(const struct chaos *c, int64_t end_ms)
-{
-    return net_now_ms() < end_ms && !c->testbed.shared->failed;
-}
-
-/* Mostly the next fault strikes while the last one lasts; sometimes its effects come about alone. */
-static int draw_pause_ms(struct testbed *s)
-{
-    return s->shared->broken == BREAK_NOTHING && chance(&s->chance, 75)
-               ? chance_between(&s->chance, 300, 1700)
-               : chance_between(&s->chance, 3000, 6000);
-}
-
-static void do_faults(struct chaos *c, int64_t end_ms)
-{
-    struct testbed *s = &c->testbed;
-
-    s->shared->phase = RUN;
-    for (int64_t next_ms = 0; goes_on(c, end_ms); net_nap_ms(10)) {
-        testbed_tick(s);
-        if (net_now_ms() >= next_ms) {
-            testbed_fault(s);
-            next_ms = net_now_ms() + draw_pause_ms(s);
+    for (int i = 0; i < CHAOS_PROCESSES; i++) {
+        char *servers = shared->process[i].servers;
+        size_t size = sizeof shared->process[i].servers, n = 0;
+        for (int k = 0; k < CHAOS_NODES; k++) {
+            struct proxy **proxy = &link_of[i][k];
+            int port = tls ? secure.port[k] : zks_port(zks, (size_t)k);
+            if (proxy_start(proxy, zks_node_host(zks, (size_t)k), port) != 0)
+                return -1;
+            if (tls)
+                proxy_set_opaque(*proxy);
+            n += (size_t)snprintf(servers + n, size - n, "%s%s", k > 0 ? "," : "",
+                                  proxy_address(*proxy));
         }
     }
+    return 0;
 }
 
-/* For this test's own test: what wakes the waiters of one client is held back, and all behind it. */
-static void hold_wakes(struct testbed *s)
+static long start(bool over_tls)
 {
-    for (int node = 0; node < CHAOS_NODES; node++)
-        proxy_hold_reply(s->link[CHAOS_LATE][node], PROXY_EVENT, 1);
-}
-
-/* Everybody goes on, without faults. */
-static void be_calm(struct chaos *c)
-{
-    struct testbed *s = &c->testbed;
-    bool breaks = s->shared->broken == BREAK_WAKE;
-
-    if (testbed_heal(s) != 0)
-        return;
-    standstill_begin(&c->standstill, s, &c->canary);
-    for (int64_t end_ms = net_now_ms() + CALM_MS; goes_on(c, end_ms); net_nap_ms(10)) {
-        testbed_tick(s);
-        standstill_look(&c->standstill);
-        if (breaks && s->shared->tally[GRANTED] > CHAOS_SEATS) {
-            hold_wakes(s);
-            breaks = false;
-        }
+    struct zks_options options = {.nodes = CHAOS_NODES,
+                                  .tick_ms = TICK_MS,
+                                  .sync_limit_ms = SYNC_LIMIT_MS,
+                                  .container_check_ms = 1000};
+    for (size_t i = 0; i < nets.nodes; i++) {
+        options.hosts[i] = nets.host[i];
+        options.nets[i] = nets.file[i];
     }
-    for (int node = 0; node < CHAOS_NODES; node++)
-        proxy_release(s->link[CHAOS_LATE][node]);
-}
-
-static void check_heap(struct chaos *c, bool last)
-{
-    for (int i = 0; i < CHAOS_LASTING; i++) {
-        long long now = c->testbed.shared->process[i].heap;
-        if (c->heap[i] == 0)
-            c->heap[i] = now;
-        if (last)
-            printf("chaos: heap of process %d at rest: %lld bytes, at first %lld\n", i, now,
-                   c->heap[i]);
-        if (now - c->heap[i] > HEAP_MAX)
-            shared_odd(c->testbed.shared,
-                       "the heap of process %d has grown from %lld to %lld bytes", i, c->heap[i],
-                       now);
+    tls = over_tls;
+    int rc = tls ? secure_start(&secure, &nets, &options, text, sizeof text) : 0;
+    rc = rc == 0 ? zks_start(&zks, &options, text, sizeof text) : rc;
+    if (rc != 0)
+        return rc;
+    snprintf(shared->tls, sizeof shared->tls, "%s", secure.folder);
+    if (start_links() != 0 || canary_start(&canary, shared, zks) != 0) {
+        snprintf(text, sizeof text, "a proxy, or the canary, does not start");
+        return -1;
     }
+    snprintf(text, sizeof text, "%s", zks_dir(zks));
+    return 0;
 }
 
-static void come_to_rest(struct chaos *c, bool last)
+static void stop(void)
 {
-    struct testbed *s = &c->testbed;
-
-    if (testbed_heal(s) != 0)
-        shared_odd(s->shared, "the servers do not come back");
-    else if (quiescence_reached(s)) {
-        canary_wait_still(&c->canary);
-        struct remains r = quiescence_remains(s, CHAOS_PROCESSES);
-        c->leftovers += quiescence_count(&r);
-        quiescence_check_losses(s);
-        check_heap(c, last);
-    }
+    if (canary.zks != NULL) /* it was started */
+        canary_stop(&canary);
+    for (int i = 0; i < CHAOS_PROCESSES * CHAOS_NODES; i++)
+        proxy_stop(link_of[i / CHAOS_NODES][i % CHAOS_NODES]);
+    zks_stop(zks);
+    nets_stop(&nets);
+    secure_stop(&secure);
 }
 
-/* The ensemble comes back without what it knew. */
-static void epilogue(struct chaos *c)
-{
-    struct testbed *s = &c->testbed;
-    int64_t end_ms = net_now_ms() + EPILOGUE_MS;
+/* --- verbs: a server's number comes first, or a client's and a server's --------------------------- */
 
-    s->shared->phase = RUN;
-    while (goes_on(c, end_ms))
-        net_nap_ms(10);
-    if (testbed_wipe_all(s) != 0)
-        shared_odd(s->shared, "the servers do not come back without their data");
-    come_to_rest(c, true);
+static bool is(const char *verb, const char *name)
+{
+    return strcmp(verb, name) == 0;
 }
 
-static void close_all(struct chaos *c)
+/* The nodes as this server has them. All servers must have the same ones. */
+static long print_tree(size_t node)
 {
-    struct testbed *s = &c->testbed;
+    struct wire *wire = NULL;
 
-    if (!client_processes_close(s)) {
-        shared_odd(s->shared, "not all processes have closed and exited");
-        return;
-    }
-    struct remains r = quiescence_remains(s, 0);
-    c->leftovers += quiescence_count(&r);
+    if (wire_open(&wire, zks_node_host(zks, node), zks_port(zks, node), 10000) == 0)
+        wire_print_tree(wire, "/chaos");
+    wire_close(wire);
+    return 0;
 }
 
-static void run(struct chaos *c)
+/* A TLS server keeps a connection that has no session for ever (B90), and a lost request may leave one whose client has
+ * closed it. */
+static long count_connections(size_t node)
 {
-    const struct shared *b = c->testbed.shared;
-    int64_t end_ms = net_now_ms() + 1000 * (int64_t)c->seconds;
-    int episode_s = c->seconds < 3 * EPISODE_S ? c->seconds / 3 : EPISODE_S;
+    const char *host = zks_node_host(zks, node);
+    int port = zks_port(zks, node);
 
-    c->begun_ms = net_now_ms();
-    for (int i = 1; goes_on(c, end_ms); i++) {
-        do_faults(c, b->broken == BREAK_WAKE ? 0 : net_now_ms() + 1000 * (int64_t)episode_s);
-        if (b->broken == BREAK_WAKE || (episode_s == EPISODE_S && i % CALM_EVERY == 0))
-            be_calm(c);
-        if (!b->failed)
-            come_to_rest(c, false);
-    }
-    if (!b->failed)
-        epilogue(c);
-    if (!b->failed)
-        close_all(c);
+    for (int client = 0; tls && client < CHAOS_PROCESSES; client++)
+        proxy_end_abandoned(link_of[client][node]);
+    return tls ? flw_all_connections(host, port) : flw_connections(host, port);
 }
 
-/* --- what came out ---------------------------------------------------------------------------- */
-
-static long faults(const struct chaos *c, int first, int last)
+static long of_server(const char *verb, const int *a)
 {
-    long n = 0;
+    size_t node = (size_t)a[0];
+    const char *host = zks_node_host(zks, node);
+    int port = zks_port(zks, node);
 
-    for (int i = first; i <= last; i++)
-        n += c->testbed.count[i];
+    if (is(verb, "kill"))
+        return zks_kill_node(zks, node);
+    if (is(verb, "wipe"))
+        return zks_wipe_node(zks, node);
+    if (is(verb, "pause"))
+        return zks_pause_node(zks, node);
+    if (is(verb, "resume"))
+        return zks_resume_node(zks, node);
+    if (is(verb, "pid"))
+        return zks_pid(zks, node);
+    if (is(verb, "serves"))
+        return flw_mode(host, port, PROBE_MS) >= FLW_LEADER;
+    if (is(verb, "cut_apart"))
+        return nets_cut(&nets, node, (size_t)a[1], a[2] != 0);
+    if (is(verb, "watches"))
+        return flw_watch_count(host, port, NULL);
+    if (is(verb, "connections"))
+        return count_connections(node);
+    if (is(verb, "tree"))
+        return print_tree(node);
+    if (!is(verb, "start_node"))
+        abort();
+    if (tls)
+        secure_renew(&secure, a[0]);
+    return zks_start_node(zks, node);
+}
+
+/* If it is not cut, all that was kept is passed on. */
+static void heal(struct proxy *proxy, bool cuts)
+{
+    proxy_disarm(proxy);
+    proxy_trickle(proxy, 0);
+    proxy_delay_ms(proxy, 0);
+    if (cuts)
+        proxy_cut(proxy);
+    proxy_heal(proxy);
+}
+
+static long of_link(const char *verb, const int *a)
+{
+    struct proxy *proxy = link_of[a[0]][a[1]];
+
+    if (is(verb, "lose_request"))
+        return proxy_drop_request(proxy, (enum proxy_op)a[2], a[3], (enum proxy_then)a[4]);
+    if (is(verb, "lose_answer"))
+        return proxy_drop_reply(proxy, (enum proxy_op)a[2], a[3], (enum proxy_then)a[4]);
+    if (is(verb, "hold_event"))
+        return proxy_hold_reply(proxy, PROXY_EVENT, 1);
+    if (is(verb, "connected"))
+        return proxy_connections(proxy);
+    if (is(verb, "connects"))
+        return proxy_counts(proxy, PROXY_CONNECT);
+    if (is(verb, "heal"))
+        heal(proxy, a[2] != 0);
+    else if (is(verb, "cut"))
+        proxy_cut(proxy);
+    else if (is(verb, "hole"))
+        proxy_hole(proxy, (enum proxy_dir)a[2]);
+    else if (is(verb, "delay"))
+        proxy_delay_ms(proxy, a[2]);
+    else if (is(verb, "half_open"))
+        proxy_half_open(proxy);
+    else if (is(verb, "trickle"))
+        proxy_trickle(proxy, (size_t)a[2]);
+    else if (is(verb, "release"))
+        proxy_release(proxy);
+    else
+        abort();
+    return 0;
+}
+
+static long count_nodes(void)
+{
+    struct wire *wire = NULL;
+    int n = WIRE_IO;
+
+    if (wire_open(&wire, zks_node_host(zks, 0), zks_port(zks, 0), 10000) != 0)
+        return -1;
+    if (wire_sync(wire, "/") == 0)
+        n = wire_ephemerals(wire, "/chaos");
+    wire_close(wire);
     return n;
 }
 
-static void report(const struct chaos *c, const struct verdict *v, long violations)
+/* The violations; and "HOLDS PROVED ON_THE_WAY FIRST", of all records. */
+static long judge(void)
 {
-    static const char *const names[TALLIES] = {"acquisitions",
-                                               "losses reported",
-                                               "stale writes refused",
-                                               "timeouts",
-                                               "cancels",
-                                               "tries that were busy",
-                                               "tries without a server",
-                                               "grants that were over immediately",
-                                               "downgrades",
-                                               "requests to release",
-                                               "unlocks not confirmed",
-                                               "unlocks in doubt"};
-    const struct shared *b = c->testbed.shared;
-
-    for (int i = 0; i < FAULTS; i++)
-        printf("  %s: %ld\n", fault_name(i), c->testbed.count[i]);
-    for (int i = 0; i < TALLIES; i++)
-        printf("  %s: %ld\n", names[i], (long)b->tally[i]);
-    printf("  writes of the canary: %ld\n", (long)c->canary.counted);
-    printf("  those that a lock stood free for, and was waited for: %ld at most, of %ld that were "
-           "judged\n",
-           c->standstill.longest, c->standstill.judged);
-    printf("  losses of members that a multi-lock had not acquired together: %zu\n",
-           v->told_on_the_way);
-    printf("  holds in the history: %zu, proved for a time: %zu\n", v->holds, v->proved);
-    if (b->failed)
-        printf("chaos: FAILED: %s\n", b->why);
-    if (v->first[0] != '\0')
-        printf("chaos: FAILED: %s\n", v->first);
-    printf("chaos: %.0f s, seed %llu: servers killed or paused %ld, clients killed or paused %ld, "
-           "cuts and other faults of links %ld, acquisitions %ld, losses %ld, stale writes "
-           "refused %ld, violations %ld, leftovers %ld\n",
-           (double)(net_now_ms() - c->begun_ms) / 1000, (unsigned long long)b->seed,
-           faults(c, SERVER_KILL, SERVER_WIPE), faults(c, CLIENT_KILL, CLIENT_PAUSE),
-           faults(c, LINK_CUT, NODE_CUT), (long)b->tally[GRANTED], (long)b->tally[TOLD_LOST],
-           (long)b->tally[STALE_REFUSED], violations, c->leftovers);
-}
-
-static int judge(struct chaos *c)
-{
-    struct shared *b = c->testbed.shared;
     size_t n = 0;
-    struct record *records = records_read(c->testbed.fd, &n);
+    struct record *records = records_read(shared_fd, &n);
     struct verdict v = history_judge(records, n, chaos_places);
-    long violations = b->odd + (long)history_violations(&v);
 
     free(records);
-    report(c, &v, violations);
-    if (b->broken != BREAK_NOTHING) {
-        bool seen = violations > 0;
-        printf("chaos: what was done wrong was %s\n", seen ? "seen, as is right" : "NOT SEEN");
-        return seen ? 0 : 1;
-    }
-    return violations == 0 ? 0 : 1;
+    snprintf(text, sizeof text, "%zu %zu %zu %s", v.holds, v.proved, v.told_on_the_way, v.first);
+    return (long)history_violations(&v);
 }
 
-static int conduct(const struct options *o)
+static long of_all(const char *verb, const int *a)
 {
-    struct chaos c = {.seconds = (int)o->seconds};
-    char err[512];
-    int rc = zks_available(err, sizeof err);
+    if (is(verb, "size"))
+        return sizeof *shared;
+    if (is(verb, "networks"))
+        return (long)nets.nodes;
+    if (is(verb, "start"))
+        return start(a[0] != 0);
+    if (is(verb, "leader"))
+        return zks_leader(zks);
+    if (is(verb, "ready"))
+        return zks_wait_ready(zks, ZKS_READY_MS);
+    if (is(verb, "nodes"))
+        return count_nodes();
+    if (is(verb, "counted"))
+        return canary.counted;
+    if (is(verb, "canary_is_still"))
+        return canary.still;
+    return is(verb, "judge") ? judge() : -1;
+}
 
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (rc != 0) {
-        fprintf(stderr, "skipped: %s\n", err);
-        return 77;
-    }
-    if (nets_start(&c.testbed.nets, CHAOS_NODES, err, sizeof err) != 0)
-        printf("chaos: skipped: no cuts between the servers: %s\n", err);
-    c.testbed.shared = shared_new(&c.testbed.fd);
-    if (c.testbed.shared == NULL)
-        return 1;
-    c.testbed.trace = o->trace;
-    c.testbed.tls = o->tls;
-    c.testbed.chance = c.testbed.shared->seed = (uint64_t)o->seed;
-    c.testbed.shared->broken = o->broken;
-    printf("chaos: %ld s, seed %ld%s\n", o->seconds, o->seed, o->tls ? ", over TLS" : "");
-    rc = testbed_start(&c.testbed, err, sizeof err);
-    if (rc != 0) {
-        fprintf(stderr, "%s: %s\n", rc == 77 ? "skipped" : "chaos", err);
-        testbed_stop(&c.testbed);
-        return rc == 77 ? 77 : 1;
-    }
-    if (canary_start(&c.canary, c.testbed.shared, c.testbed.zks) == 0) {
-        run(&c);
-        canary_stop(&c.canary);
-    }
-    if (c.testbed.shared->failed)
-        peers_print_logs();
-    testbed_stop(&c.testbed);
-    return judge(&c);
+static long obey(char *line)
+{
+    int args[ARGS_MAX] = {0};
+    char *rest;
+    const char *kind = strtok_r(line, " \n", &rest), *verb = strtok_r(NULL, " \n", &rest), *word;
+
+    for (int i = 0; i < ARGS_MAX && (word = strtok_r(NULL, " \n", &rest)) != NULL; i++)
+        args[i] = atoi(word);
+    if (is(kind, "server"))
+        return of_server(verb, args);
+    return is(kind, "link") ? of_link(verb, args) : of_all(verb, args);
+}
+
+/* --- chaos.py --------------------------------------------------------------------------------- */
+
+static _Noreturn void become(char **argv, const int orders[2], const int answers[2])
+{
+    char fds[3][12];
+    const char *command[32] = {"python3", "-B", CHAOS_PY, CHAOS_PEER, fds[0], fds[1], fds[2]};
+
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    snprintf(fds[0], sizeof fds[0], "%d", dup(orders[1])); /* what is not closed by exec */
+    snprintf(fds[1], sizeof fds[1], "%d", dup(answers[0]));
+    snprintf(fds[2], sizeof fds[2], "%d", shared_fd);
+    for (size_t i = 1; argv[i] != NULL && i < 20; i++)
+        command[6 + i] = argv[i];
+    execvp(command[0], (char *const *)command);
+    _exit(127);
 }
 
 int main(int argc, char **argv)
 {
-    struct options o = parse(argc, argv);
+    int orders[2], answers[2], status = 0;
+    char line[100];
 
-    signal(SIGPIPE, SIG_IGN); /* a client that has ended */
-    return conduct(&o);
+    (void)argc;
+    if (nets_start(&nets, CHAOS_NODES, text, sizeof text) != 0)
+        printf("chaos: skipped: no cuts between the servers: %s\n", text);
+    fflush(stdout);
+    shared = shared_new(&shared_fd);
+    if (shared == NULL || pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0)
+        return 1;
+    pid_t child = fork();
+    if (child == 0)
+        become(argv, orders, answers);
+    close(orders[1]);
+    close(answers[0]);
+    signal(SIGPIPE, SIG_IGN);
+    FILE *in = fdopen(orders[0], "r");
+    while (in != NULL && fgets(line, sizeof line, in) != NULL) {
+        text[0] = '\0';
+        long n = obey(line);
+        dprintf(answers[1], "%ld %s\n", n, text);
+    }
+    waitpid(child, &status, 0);
+    stop();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -103,19 +103,3 @@ struct record *records_read(int fd, size_t *n)
     *n = size / sizeof *records;
     return records;
 }
-
-void seat_bury(struct seat *seat, int fd)
-{
-    for (int i = 0; i < CHAOS_SLOTS; i++) {
-        struct record *r = &seat->hold[i];
-        if (!seat->open[i])
-            continue;
-        r->code = NEVER_UNLOCKED;
-        if (r->left_ns != 0 && r->left_ns < r->until_ns)
-            r->until_ns = r->left_ns;
-        record_write(fd, r);
-        seat->open[i] = false;
-    }
-    seat->call_since_ms = 0;
-    seat->wants = 0;
-}

@@ -23,9 +23,7 @@ int place_of(const char *path);
 #define CHAOS_THREADS SEATS_OF_PROCESS
 #define CHAOS_SEATS (CHAOS_PROCESSES * CHAOS_THREADS)
 #define SECURE_FOLDER 160
-#define CHAOS_SLOTS 4   /* holds that a seat can have at a time */
-#define CHAOS_LATE 3    /* the process that BREAK_WAKE strikes */
-#define CHAOS_LASTING 2 /* the first processes are never killed: to see that they do not grow */
+#define CHAOS_SLOTS 4 /* holds that a seat can have at a time */
 
 enum tally {
     GRANTED,   /* acquisitions; a multi-lock counts once, and so do several permits of one call */
@@ -65,7 +63,7 @@ enum phase { RUN, REST, END };
 /* What to do wrong, to show that the witness detects it. */
 enum breakage { BREAK_NOTHING, BREAK_WINDOW, BREAK_LOCK, BREAK_WAKE };
 
-/* One thread. While it lives, only it writes here; seat_bury does after its process has died. */
+/* One thread. While it lives, only it writes here; shared.py does after its process has died. */
 struct seat {
     atomic_int rested; /* the round of rest that it has come to */
     atomic_llong call_since_ms;
@@ -111,8 +109,5 @@ void shared_odd(struct shared *b, const char *format, ...) __attribute__((format
 void record_write(int fd, const struct record *record);
 /* All records, to be freed. */
 struct record *records_read(int fd, size_t *n);
-
-/* What a killed process had open is as its windows said. */
-void seat_bury(struct seat *seat, int fd);
 
 #endif

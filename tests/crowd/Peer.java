@@ -44,7 +44,7 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.KeeperException;
 
-/** The Curator peer. What it is told and what it answers is in peers.h. With NAME=VALUE words it is one of the benchmark. */
+/** The Curator peer. What it is told and what it answers is in conductor.py. With NAME=VALUE words it is one of the benchmark. */
 public final class Peer {
     static final int SESSION_MS = 30000;
     private static final int RUN_MS = 60000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the peer of zklock: whatever can be locked, behind one face. The options are in peers.h. */
+/* Private to the peer of zklock: whatever can be locked, behind one face. The options are in conductor.py. */
 #ifndef ZKCROWD_HANDLE_H
 #define ZKCROWD_HANDLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The zklock peer. peers.h has its commands and answers. Suite fleet compiles this source and handle.c a second
+/* The zklock peer. conductor.py has its commands and answers. Suite fleet compiles this source and handle.c a second
  * time, with the headers and objects of an old library: so they use nothing newer than what that one has, except
  * names in fleet/old_names.h. */
 #include "peer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The go-zookeeper peer. What it is told and what it answers is in peers.h. Its Lock has no try and no bound, so a
+// The go-zookeeper peer. What it is told and what it answers is in conductor.py. Its Lock has no try and no bound, so a
 // worker that is told to lock waits as long as it takes; and nothing lists who takes part. Each worker has a Lock of its own,
 // as one is one contender. With NAME=VALUE words it is a peer of the benchmark, which speaks as tests/bench/peer.h says:
 // there each thread is a goroutine with a lock object of its own.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Kazoo peer. What it is told and what it answers is in peers.h. With NAME=VALUE words it is one of the benchmark.
+"""The Kazoo peer. What it is told and what it answers is in conductor.py. With NAME=VALUE words it is one of the benchmark.
 
 Options of a handle: names=kazoo (Kazoo's own, the default), names=curator (a subclass that has
 Curator's names), names=mended (a reader without the fault of 2.8.0), pattern=TEXT,TEXT (Kazoo's

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "roam", for the suite soak: a worker's visits to sets of locks that it draws, by multi-locks or singly, with cancels,
- * deadlines, tries, re-entries and downgrades. peers.h has the commands, and what an answer counts. */
+ * deadlines, tries, re-entries and downgrades. conductor.py has the commands, and what an answer counts. */
 #ifndef ZKCROWD_ROAM_H
 #define ZKCROWD_ROAM_H
 

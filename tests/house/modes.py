@@ -21,8 +21,8 @@ NUMBER = re.compile(r'F[1-9]\d*b?')
 # A comment and the function, or the test, that it stands before; a cast in the line above or attributes do no harm.
 HEAD = r'(?:(?:static )?[\w ]+[ *]|[A-Z_]*TEST(?:_IN)?\()'
 COMMENTED = re.compile(r'/\*((?:[^*]|\*(?!/))*)\*/\s*(' + HEAD + r'(\w+)[(,)][^;{}]*\{)?')
-# The same of a test in a transcript.
-SAID = re.compile(r'((?:^# .*\n)+)test (\w+)$', re.MULTILINE)
+# The same of a test in a transcript, or in Python.
+SAID = re.compile(r'((?:^# .*\n)+)(?:test|def) (\w+)(?:$|\()', re.MULTILINE)
 REASONS = ('not ours: ', 'open: ')
 
 
@@ -48,23 +48,25 @@ class Folder:
     def __init__(self, path):
         self.path, self.name = path, path.name
         self.sources = {p: p.read_text(encoding='utf-8') for p in sorted(path.glob('*.[ch]'))}
-        texts = {p: p.read_text(encoding='utf-8') for p in sorted(path.glob('*.txt'))}
+        texts = {p: p.read_text(encoding='utf-8') for p in sorted([*path.glob('*.txt'), *path.glob('*.py')])}
         self.transcripts = {p: text for p, text in texts.items() if SAID.search(text)}
         self.build = (path / 'meson.build').read_text(encoding='utf-8')
-        self.text = '\n'.join(self.sources.values())
+        python = [text for p, text in texts.items() if p.suffix == '.py']
+        self.text = '\n'.join([*self.sources.values(), *python])
         self.words = collections.Counter(re.findall(r'\b\w+\b', self.text))
         # Written as tests, named as ones that stand elsewhere, or in a list of cmocka's.
         self.listed = set(re.findall(r'\b\w*(?:TEST(?:_IN)?|_test)\((\w+)', self.text))
 
     def is_built(self, path):
         name = re.escape(path.stem.removeprefix('test-'))
-        return bool(re.search(rf"'(test-)?{name}(\.c)?'", self.build))
+        imported = path.suffix == '.py' and re.search(rf'^(import|from) {name}\b', self.text, re.MULTILINE)
+        return bool(imported or re.search(rf"'(test-)?{name}(\.c)?'", self.build))
 
     def is_run(self, function, head):
-        """A test of cmocka is in a list; what checks in another program is called from somewhere."""
+        """A test of cmocka is in a list, one in Python has its name; what checks in another program is called from somewhere."""
         if 'void **state' in head or 'TEST' in head:
             return function in self.listed
-        return self.words[function] > 1
+        return function.startswith('test_') or self.words[function] > 1
 
     def comments(self):
         """(file, its text, [(comment, head, function)]) of each."""
@@ -87,7 +89,7 @@ class Folder:
                     problems.append(f'{self.name}/{path.name}: modes {numbers} stand before no function')
                 elif not self.is_built(path):
                     problems.append(f'{self.name}/{path.name} is not in meson.build')
-                elif path in self.sources and not self.is_run(function, head):
+                elif path.suffix != '.txt' and not self.is_run(function, head):
                     problems.append(f'{self.name}/{path.name}: {function} has modes and is not run')
                 else:
                     yield from ((number, path, function) for number in numbers)

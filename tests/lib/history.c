@@ -57,7 +57,7 @@ static int by_grant(const void *one, const void *other)
     return order != 0 ? order : compare(b->until_ns, a->until_ns);
 }
 
-/* If the conductor kills a process after it wrote a record, seat_bury may write that record
+/* If the conductor kills a process after it wrote a record, chaos/shared.py may write that record
  * again. */
 static size_t without_doubles(struct record *r, size_t n)
 {

@@ -30,6 +30,7 @@ SHORT = {"soak": 6, "chaos": 20}
 LONG = {"soak": 60, "chaos": 600}
 PLANTED = {"soak": 60, "chaos": 20}  # at the most: a soak ends when its own witness sees the bug
 SECONDS_MAX = 3600
+BUILT = {"soak": ["tests/crowd/host", "tests/crowd/peer"], "chaos": ["tests/chaos/chaos"]}  # what they need
 
 
 class Skipped(Exception):
@@ -82,6 +83,13 @@ def is_seen(paths, prefix):
     return bool(seen)
 
 
+def command_of(program, build):
+    """Those that are Python's take their peers from the build folder."""
+    return {"soak": [sys.executable, ROOT / "tests/soak/soak.py", "--build", build],
+            "exclusion": [sys.executable, ROOT / "tests/interop/exclusion.py", build],
+            "chaos": [build / "tests/chaos/chaos"]}[program]
+
+
 # --- the runs -------------------------------------------------------------------------------------------------------
 
 class Runs:
@@ -90,28 +98,25 @@ class Runs:
         self.seconds = seconds
         self.options = options
 
-    def program(self, suite, name=None):
-        return self.build / "tests" / suite / (name or suite)
-
     def soak(self):
-        paths = recorded([self.program("soak"), "--seconds", self.seconds["soak"]])
+        paths = recorded([*command_of("soak", self.build), "--seconds", self.seconds["soak"]])
         return judged(paths) and have_tokens(paths)
 
     def chaos(self):
-        paths = recorded([self.program("chaos"), "--seconds", self.seconds["chaos"], "--seed", self.options.seed])
+        paths = recorded([*command_of("chaos", self.build), "--seconds", self.seconds["chaos"], "--seed", self.options.seed])
         all_there = all("/chaos/" + name in paths for name in ("mutex", "rwlock", "permits", "single"))
         return judged(paths) and have_tokens(paths) and all_there
 
     def interop(self):
-        exclusion = self.program("interop", "test-exclusion")
+        exclusion = command_of("exclusion", self.build)
         if self.seconds is LONG:
-            return judged(recorded([exclusion]), ["/open", "/plain"])
-        return judged(recorded([exclusion, "test_*_java"]))
+            return judged(recorded(exclusion), ["/open", "/plain"])
+        return judged(recorded([*exclusion, "test_*_java"]))
 
     def open(self):
         """Both are right to say that something is wrong, but for the judge."""
-        seen = is_seen(recorded([self.program("soak"), "--no-lock", 2, "--seconds", 3]), "/soak/")
-        paths = recorded([self.program("interop", "test-exclusion"), "test_no_lock"])
+        seen = is_seen(recorded([*command_of("soak", self.build), "--no-lock", 2, "--seconds", 3]), "/soak/")
+        paths = recorded([*command_of("exclusion", self.build), "test_no_lock"])
         return judged(paths, ["/open"]) and seen
 
     def planted(self):
@@ -126,8 +131,8 @@ class Runs:
         print(f"--- {bug.name}: {bug.says}")
         try:
             copy.apply(bug.patch, bug.files)
-            copy.build(f"tests/{program}/{program}")
-            command = [copy.build_path / f"tests/{program}/{program}", "--seconds", PLANTED[program]]
+            copy.build(*BUILT[program])
+            command = [*command_of(program, copy.build_path), "--seconds", PLANTED[program]]
             seen = is_seen(recorded(command, must_pass=False), prefix)
         finally:
             copy.restore()

@@ -322,14 +322,19 @@ program() # SUITE [options]
         tests gcc --suite "$of" --verbose ${brief:+--no-suite slow} $rest
         return
     fi
+    words=$*
+    case $of in
+    soak) set -- python3 tests/soak/soak.py --build "$out/gcc" "$@" ;;
+    *) set -- "$out/gcc/tests/$of/$of" "$@" ;;
+    esac
     rm -rf "$work"
     mkdir -p "$work"
-    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$out/gcc/tests/$of/$of" "$@"
+    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$@"
     case $? in
     0) passed=$((passed + 1)) ;;
-    2) usage "$of does not take: $*" ;;
+    2) usage "$of does not take: $words" ;;
     77) skip "$of needs java and ZooKeeper" ;;
-    *) fail "$of $*" ;;
+    *) fail "$of $words" ;;
     esac
     sweep
 }
