@@ -342,6 +342,7 @@ RESOLVER_TEST(a_link_is_had_back_without_the_resolver)
     fault_check_held(h);
     check_num(h->told.held, <=, held + 1);
     check_ok(zkl_mutex_unlock(h->mutex));
+    world_forget(client);
     check_ok(in_time(0, zkl_client_free(client)));
 }
 
