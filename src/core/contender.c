@@ -76,6 +76,10 @@ void zkl_contender_step(const struct zkl_core *core, struct zkl_contender_machin
 {
     struct zkl_step s = {core, m, zkl_kind_of(m), event, actions};
     actions->count = 0;
+    /* A list of the path that another one asked for decides as well; the own one, which may be out,
+     * is older than what is done now, and must not decide again. */
+    if (event->type == ZKL_EV_LOCK_PATH_LISTED && m->state == ZKL_CONTENDER_LISTING)
+        zkl_step_forget_list(&s);
     if (event->type == ZKL_EV_LISTED || event->type == ZKL_EV_LOCK_PATH_LISTED)
         m->list_out = false;
     if (event->type == ZKL_EV_STATTED)
