@@ -386,11 +386,10 @@ static void read_line(int number, char *text)
     }
 }
 
-static void read_file(const char *name)
+static void read_file(const char *name, char content[FILE_SIZE])
 {
-    char *content = calloc(1, FILE_SIZE);
     FILE *in = fopen(file = name, "r");
-    if (!in || !content)
+    if (!in)
         give_up("it can't be read");
     if (fread(content, 1, FILE_SIZE, in) == FILE_SIZE)
         give_up("it is too long");
@@ -412,7 +411,7 @@ static void read_file(const char *name)
 int main(int argc, char **argv)
 {
     static struct CMUnitTest tests[sizeof parts / sizeof *parts];
-    static char common[ZKL_PATH_MAX];
+    static char common[ZKL_PATH_MAX], contents[2][FILE_SIZE];
     size_t count = 0;
     if (argc < 2 || argc > 3) {
         fprintf(stderr, "transcript FILE [NAME]\n");
@@ -420,8 +419,8 @@ int main(int argc, char **argv)
     }
     const char *slash = strrchr(argv[1], '/');
     snprintf(common, sizeof common, "%.*s" COMMON, slash ? (int)(slash + 1 - argv[1]) : 0, argv[1]);
-    read_file(common);
-    read_file(argv[1]);
+    read_file(common, contents[0]);
+    read_file(argv[1], contents[1]);
     for (size_t i = 0; i < part_count; i++) {
         if (!parts[i].variables && (argc == 2 || fnmatch(argv[2], parts[i].name, 0) == 0))
             tests[count++] = (struct CMUnitTest){.name = parts[i].name,
