@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspection.h"
 
-#include <stdio.h>
-#include <string.h>
+#include <fnmatch.h>
 
 static int free_inspection(void *inspection)
 {
@@ -42,15 +41,18 @@ void check_inspection(const struct zkl_inspection *inspection, const char *path,
     check_num(inspection->kind, ==, kind);
     for (size_t i = 0; i < inspection->count && i < count; i++) {
         entry_text(&inspection->entries[i], path, text, sizeof text);
-        check_text(text, lines[i]);
+        if (fnmatch(lines[i], text, 0) != 0)
+            fail_msg("entry %zu is \"%s\", not \"%s\"", i, text, lines[i]);
     }
     check_num(inspection->count, ==, count);
 }
 
-void check_entry_lines(struct zkl_client *client, const char *path, enum zkl_lock_kind kind,
-                       const char *const *lines, size_t count)
+const struct zkl_inspection *check_entry_lines(struct zkl_client *client, const char *path,
+                                               enum zkl_lock_kind kind, const char *const *lines,
+                                               size_t count)
 {
     const struct zkl_inspection *inspection = inspect_lock(client, path);
 
     check_inspection(inspection, path, kind, lines, count);
+    return inspection;
 }

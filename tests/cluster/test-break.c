@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zkl_break: taking a holder's or a waiter's place away, that one's and no other's. */
-#include "cluster.h"
-
-#include <zklock/inspect.h>
-
+#include "check_error.h"
+#include "inspection.h"
 #include "nodes.h"
 #include "notes.h"
-#include "check_error.h"
 
 struct breaking {
     struct zkl_client *client;
@@ -22,16 +19,6 @@ static int do_break(void *arg)
     return zkl_break(b->client, b->node, b->czxid, 0, b->timeout_ms);
 }
 
-static const char *own_node(struct zkl_mutex *mutex)
-{
-    static char nodes[4][256];
-    static unsigned last;
-    char *node = nodes[++last % 4];
-
-    check_num(zkl_mutex_node_path(mutex, node, sizeof nodes[0]), >, 0);
-    return node;
-}
-
 /* --- holders, waiters, and what comes in between --------------------------------------------- */
 
 /* Goal: a holder whose node is broken hears LOST with the reason, and the next in line holds. */
@@ -45,7 +32,8 @@ WORLD_TEST(a_broken_holder_hears_of_it)
 
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
-    const char *node = own_node(mutex);
+    char node[256];
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     uint64_t token = zkl_mutex_token(mutex);
     actor_begin(actor, do_lock, next);
     check_wait(node_watches(node) == 2, WAIT_MS);
@@ -65,24 +53,21 @@ WORLD_TEST(a_broken_waiter_queues_again)
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = world_mutex(client, path);
     struct actor *waiter = world_actor(), *last = world_actor();
-    const struct zkl_inspection *before = NULL, *after = NULL;
 
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(waiter, do_lock, mutex);
     check_wait(cluster_children(path) == 2, WAIT_MS);
     actor_begin(last, do_lock, mutex);
     check_wait(cluster_children(path) == 3, WAIT_MS);
-    check_ok(zkl_inspect(client, path, WAIT_MS, &before));
+    const struct zkl_inspection *before = inspect_lock(client, path);
     check_wait(node_watches(before->entries[1].node_path) == 1, WAIT_MS);
     check_ok(zkl_break(client, before->entries[1].node_path, before->entries[1].czxid, 0, WAIT_MS));
     check_wait(cluster_children(path) == 3, WAIT_MS);
-    check_ok(zkl_inspect(client, path, WAIT_MS, &after));
+    const struct zkl_inspection *after = inspect_lock(client, path);
     check_num(after->count, ==, 3);
     check_text(after->entries[0].node_path, before->entries[0].node_path);
     check_text(after->entries[1].node_path, before->entries[2].node_path);
     check_num(after->entries[2].thread, ==, before->entries[1].thread);
-    zkl_inspection_free(before);
-    zkl_inspection_free(after);
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(actor_result(last));
     check_true(!actor_is_done(waiter));
@@ -158,7 +143,6 @@ WORLD_TEST(a_node_without_a_session_is_found_and_broken)
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = world_mutex(client, path);
     struct actor *actor = world_actor();
-    const struct zkl_inspection *inspection;
     struct wire_stat stat;
     char node[300];
 
@@ -172,21 +156,18 @@ WORLD_TEST(a_node_without_a_session_is_found_and_broken)
     actor_begin(actor, do_lock, mutex);
     check_wait(cluster_children(path) == 2, WAIT_MS);
 
-    check_ok(zkl_inspect(client, path, WAIT_MS, &inspection));
-    check_num(inspection->count, ==, 2);
-    check_num(inspection->entries[0].role, ==, ZKL_ENTRY_ROLE_HOLDER);
+    const struct zkl_inspection *inspection =
+        check_entries(client, path, ZKL_LOCK_KIND_MUTEX, "holds lock curator 0 *",
+                      "waits lock for 0 curator * *");
     check_num(inspection->entries[0].session, ==, 0);
     check_num(inspection->entries[0].czxid, ==, stat.czxid);
     check_num(inspection->entries[0].age_ms, >=, 100); /* the wait in vain */
     check_num(inspection->entries[0].pid, ==, 4711);
     check_text(inspection->entries[0].host, "db7");
-    check_num(inspection->entries[1].role, ==, ZKL_ENTRY_ROLE_WAITER);
-    check_num(inspection->entries[1].waits_for, ==, 0);
     check_true(inspection->entries[1].session != 0);
     check_true(!actor_is_done(actor));
     check_ok(zkl_break(client, inspection->entries[0].node_path, inspection->entries[0].czxid, 0,
                        WAIT_MS));
-    zkl_inspection_free(inspection);
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
 }
@@ -199,7 +180,7 @@ WORLD_TEST(a_node_with_children_stays)
 
     make_node(node, "somebody"); /* and what is above it */
     drop_node(node);
-    check_ok(wire_create(raw, cluster_at(node), "", WIRE_PERSISTENT, NULL, 0));
+    make_root(node, "");
     make_node(below(node, "child"), "somebody");
     check_fails(zkl_break(client, node, 0, ZKL_INSPECT_FORCE, WAIT_MS), ZKL_EFOREIGN, "children");
     struct zkl_wait wait = ZKL_WAIT_INIT;

@@ -4,52 +4,22 @@
 #include "inside.h"
 
 #include "api/cached_reader.h"
+#include "cached.h"
 #include "completion.h"
 #include "driver/clock.h"
-#include "nodes.h"
-#include "notes.h"
 #include "outage.h"
-#include "proxy.h"
-#include "room.h"
 
 #include <zklock/inspect.h>
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #define CYCLES 1000
-#define LONG_MS 600000 /* nothing ends by itself */
 #define AT_ONCE_MS 5000
-#define THREADS 8
 
-struct user {
-    struct zkl_client *client;
-    struct zkl_rwlock *rwlock;
-    struct zkl_mutex *read, *write;
-};
-
-static struct user user_of(struct zkl_client *client, const char *path, int64_t retain_ms)
+/* It alone has a node. */
+static void keep_alone(struct user *u, const char *path)
 {
-    struct user u = {.client = client};
-    u.rwlock = world_rwlock(client, path, NULL);
-    check_ok(zkl_rwlock_retain_readers(u.rwlock, retain_ms));
-    u.read = zkl_rwlock_reader(u.rwlock);
-    u.write = zkl_rwlock_writer(u.rwlock);
-    return u;
-}
-
-/* Until the list that is asked for with the first node has come each reader has a node of its own: then two in a row
- * have the same. */
-static void keep(struct user *u, const char *path)
-{
-    uint64_t before = 0, token = 1;
-    while (before != token) {
-        before = token;
-        check_ok(zkl_mutex_lock(u->read));
-        token = zkl_mutex_token(u->read);
-        check_ok(zkl_mutex_unlock(u->read));
-    }
+    keep(u);
     check_num(cluster_children(path), ==, 1);
 }
 
@@ -65,13 +35,12 @@ static int do_lock_soon(void *mutex)
 WORLD_TEST(cached_readers_send_nothing)
 {
     const char *path = cluster_path("cached");
-    struct zkl_client_options options = cluster_options();
     struct zkl_grant grant = ZKL_GRANT_INIT;
+    struct proxy *proxy;
+    struct user u = user_of(world_client_through(&proxy, SESSION_MS), path, LONG_MS);
     char node[300];
 
-    struct proxy *proxy = world_proxy_for(&options);
-    struct user u = user_of(world_client_with(&options), path, LONG_MS);
-    keep(&u, path);
+    keep_alone(&u, path);
     proxy_reset_counts(proxy);
     check_ok(zkl_mutex_acquire(u.read, NULL, &grant));
     check_num(grant.window_ms, >, 0);
@@ -93,8 +62,7 @@ WORLD_TEST(cached_readers_send_nothing)
     check_num(cluster_children(path), ==, 1);
     check_ok(zkl_rwlock_retain_readers(u.rwlock, 0));
     check_wait(cluster_children(path) == 0, WAIT_MS);
-    check_ok(zkl_mutex_lock(u.read));
-    check_ok(zkl_mutex_unlock(u.read));
+    read_once(&u);
     check_num(cluster_children(path), ==, 0);
 }
 
@@ -105,7 +73,7 @@ WORLD_TEST(who_needs_a_node_of_its_own_has_one)
     struct user u = user_of(world_client(), path, LONG_MS);
     struct take leased = take_of(u.read);
 
-    keep(&u, path);
+    keep_alone(&u, path);
     leased.wait.lease_ms = 60000;
     check_ok(do_acquire(&leased));
     check_num(cluster_children(path), ==, 2);
@@ -149,11 +117,11 @@ WORLD_TEST(a_writer_gets_it_from_cached_readers)
     struct actor *reader = world_actor(), *late = world_actor(), *writer = world_actor();
 
     for (int i = 0; i < 5; i++) {
-        keep(&r, path);
+        keep_alone(&r, path);
         check_ok(zkl_mutex_lock_for(w.write, AT_ONCE_MS));
         check_ok(zkl_mutex_unlock(w.write));
     }
-    keep(&r, path);
+    keep_alone(&r, path);
     check_ok(actor_do(reader, do_lock, r.read));
     actor_begin(writer, do_lock, w.write);
     check_wait(cluster_children(path) == 2, WAIT_MS);
@@ -177,18 +145,16 @@ WORLD_TEST(tries_get_what_nobody_is_in)
     struct user w = user_of(world_client(), path, 0);
     struct actor *reader = world_actor();
 
-    check_ok(zkl_mutex_lock(a.read));
-    check_ok(zkl_mutex_unlock(a.read));
-    check_ok(zkl_mutex_lock(b.read));
-    check_ok(zkl_mutex_unlock(b.read));
+    read_once(&a);
+    read_once(&b);
     check_num(cluster_children(path), ==, 2);
     check_try_gets(w.write);
     check_ok(zkl_mutex_unlock(w.write));
     check_num(cluster_children(path), ==, 0);
-    keep(&a, path);
+    keep_alone(&a, path);
     check_ok(zkl_mutex_trylock(a.write));
     check_ok(zkl_mutex_unlock(a.write));
-    keep(&a, path);
+    keep_alone(&a, path);
     check_ok(actor_do(reader, do_lock, a.read));
     check_num(zkl_mutex_trylock(w.write), ==, ZKL_EBUSY);
     check_num(zkl_mutex_trylock(a.write), ==, ZKL_EBUSY);
@@ -240,41 +206,61 @@ WORLD_TEST(one_reader_at_a_time_has_the_mark)
     check_ok(actor_do(actors[0], do_multi_unlock, multi));
     for (int i = 1; i < 4; i++)
         check_ok(actor_do(actors[i], do_unlock, r.read));
-    keep(&r, path);
+    keep_alone(&r, path);
 }
 
 /* --- requests to release ------------------------------------------------------------------------ */
 
-/* Goal: the readers that are in hear once that somebody asks for their node, by the callback and
- * when they ask. No other reader comes in after that. Nobody hears of a request that comes while no
- * reader is in. */
+/* They are in, and are asked to release. */
+static void ask_readers(struct user *u, struct actor *other, struct zkl_client *asker, char *node,
+                        size_t size)
+{
+    struct zkl_wait ask_only = ZKL_WAIT_INIT;
+
+    ask_only.deadline_ns = 1; /* long ago */
+    check_ok(zkl_mutex_lock(u->read));
+    check_ok(actor_do(other, do_lock, u->read));
+    check_num(zkl_mutex_node_path(u->read, node, size), >, 0);
+    check_num(zkl_mutex_revoke_requested(u->read), ==, 0);
+    check_num(zkl_revoke(asker, node, &ask_only, 0), ==, ZKL_ETIMEDOUT);
+    check_wait(zkl_mutex_revoke_requested(u->read) == 1, WAIT_MS);
+}
+
+/* Goal: the readers that are in hear once that somebody asks for their node, by the callback and when they ask, and that
+ * the node was deleted. No other reader comes in after either. Nobody hears of a request that comes while no reader is
+ * in. */
 WORLD_TEST(a_request_is_told_to_who_is_in)
 {
     const char *path = cluster_path("asked");
     struct user u = user_of(world_client(), path, LONG_MS);
+    struct zkl_client *asker = world_client();
     static struct notes notes = NOTES_INIT;
-    struct actor *other = world_actor();
+    struct actor *other = world_actor(), *late = world_actor();
     char node[300];
 
     check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
-    for (int is_in = 0; is_in < 2; is_in++) {
-        keep(&u, path);
-        if (is_in)
-            check_ok(actor_do(other, do_lock, u.read));
-        cluster_child(path, 0, node, sizeof node);
-        check_ok(wire_set(raw, node, "__REVOKE__", -1));
-        if (!is_in) {
-            check_wait(cluster_children(path) == 0, WAIT_MS);
-            continue;
-        }
-        check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
-        check_ok(zkl_mutex_lock(u.read));
+    keep_alone(&u, path);
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_set(raw, node, "__REVOKE__", -1));
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_num(noted(&notes), ==, 0);
+    for (size_t broken = 0; broken < 2; broken++) {
+        keep_alone(&u, path);
+        ask_readers(&u, other, asker, node, sizeof node);
+        check_note(&notes, broken, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
+        check_ok(actor_do(late, do_lock, u.read)); /* a node of its own */
         check_num(cluster_children(path), ==, 2);
-        check_ok(zkl_mutex_unlock(u.read));
-        check_ok(actor_do(other, do_unlock, u.read));
+        check_ok(actor_do(late, do_unlock, u.read));
+        if (broken) {
+            check_ok(zkl_break(asker, node, zkl_mutex_token(u.read), 0, WAIT_MS));
+            check_note(&notes, 2, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
+        }
+        check_num(actor_do(other, do_unlock, u.read), ==, broken ? ZKL_ELOST : 0);
+        check_num(zkl_mutex_unlock(u.read), ==, broken ? ZKL_ELOST : 0);
         check_wait(cluster_children(path) == 0, WAIT_MS);
     }
-    check_num(noted(&notes), ==, 1);
+    check_num(noted(&notes), ==, 3);
+    keep_alone(&u, path);
 }
 
 /* Goal: no reader comes in between the news and the end of the gate: that reader would never hear
@@ -292,7 +278,7 @@ WORLD_TEST(nobody_comes_in_unheard)
 
     for (int i = 0; i < 2; i++) {
         struct zkl_driver *d = u.client->driver;
-        keep(&u, path);
+        keep_alone(&u, path);
         zkl_driver_lock(d);
         zkl_place_notification(NULL, u.rwlock->cache.holder, &news[i]);
         bool entered = zkl_cached_enter(&hold, &wait);
@@ -313,7 +299,7 @@ WORLD_TEST(nobody_comes_in_late)
     struct user u = user_of(world_client_of(BRIEF_MS), path, LONG_MS);
     struct zkl_hold hold = {.mutex = u.read};
 
-    keep(&u, path);
+    keep_alone(&u, path);
     zkl_driver_lock(u.client->driver);
     atomic_llong *until = &u.rwlock->cache.gate.until_boot;
     check_wait(atomic_load(until) <= zkl_clock_boot_ns(), WAIT_MS);
@@ -354,7 +340,7 @@ WORLD_TEST(an_operation_enters_again)
     for (int early = 0; early <= 2; early++) {
         struct completion done = {0};
         struct zkl_grant grant = ZKL_GRANT_INIT;
-        keep(&u, path);
+        keep_alone(&u, path);
         atomic_init(&obstacle.is_there, false);
         check_ok(
             zkl_mutex_acquire_async(first, u.read, NULL, NULL, stand_in_the_way, &obstacle, NULL));
@@ -384,66 +370,6 @@ WORLD_TEST(an_operation_enters_again)
     check_ok(sem_destroy(&obstacle.gate));
 }
 
-/* --- many threads --------------------------------------------------------------------------------- */
-
-static struct {
-    struct user u;
-    struct room room;
-    atomic_int wrong;
-    atomic_bool stop;
-    atomic_long reads;
-} crowd;
-
-static int read_on(void *unused)
-{
-    (void)unused;
-    while (!atomic_load(&crowd.stop)) {
-        int rc = zkl_mutex_lock(crowd.u.read);
-        if (rc != 0)
-            return rc;
-        crowd.wrong += room_share(&crowd.room) != 0;
-        crowd.wrong += room_unshare(&crowd.room) != 0;
-        rc = zkl_mutex_unlock(crowd.u.read);
-        if (rc != 0)
-            return rc;
-        atomic_fetch_add(&crowd.reads, 1);
-    }
-    return 0;
-}
-
-static void write_once(struct zkl_mutex *write)
-{
-    check_ok(zkl_mutex_lock(write));
-    check_num(room_enter(&crowd.room, 0), ==, 0);
-    net_nap_ms(2);
-    check_num(room_leave(&crowd.room, 0), ==, 0);
-    check_ok(zkl_mutex_unlock(write));
-}
-
-/* Goal: threads come and go all the time. They never meet a writer, of this handle or of another
- * client, and keep no writer out. Meanwhile a node also gets old. */
-WORLD_TEST(a_crowd_and_writers)
-{
-    const char *path = cluster_path("crowd");
-    struct actor *actors[THREADS];
-    struct user w = user_of(world_client(), path, 0);
-
-    crowd.u = user_of(world_client(), path, 50);
-    for (int i = 0; i < THREADS; i++) {
-        actors[i] = world_actor();
-        actor_begin(actors[i], read_on, NULL);
-    }
-    for (int i = 0; i < test_length(200, 10); i++) {
-        long before = atomic_load(&crowd.reads);
-        check_wait(atomic_load(&crowd.reads) > before + 100, WAIT_MS);
-        write_once(i % 2 == 0 ? w.write : crowd.u.write);
-    }
-    atomic_store(&crowd.stop, true);
-    for (int i = 0; i < THREADS; i++)
-        check_ok(actor_result(actors[i]));
-    check_num(atomic_load(&crowd.wrong), ==, 0);
-}
-
 /* --- how it ends ------------------------------------------------------------------------------------ */
 
 /* Goal: all who are in hear of a loss, whoever asks, and the next one has a node of its own. */
@@ -454,7 +380,7 @@ WORLD_TEST(a_loss_is_told_to_all_who_are_in)
     struct actor *other = world_actor();
     char node[300];
 
-    keep(&u, path);
+    keep_alone(&u, path);
     check_ok(zkl_mutex_lock(u.read));
     check_ok(actor_do(other, do_lock, u.read));
     check_num(cluster_children(path), ==, 1);
@@ -480,7 +406,7 @@ WORLD_TEST(a_thread_that_ends_is_out)
     struct user u = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
     struct actor *other = world_actor();
 
-    keep(&u, path);
+    keep_alone(&u, path);
     check_ok(actor_do(other, do_lock, u.read));
     check_ok(zkl_mutex_lock(u.read));
     world_drop(other);
@@ -522,7 +448,7 @@ WORLD_TEST(a_cancelled_thread_leaves_to_the_end)
     pthread_t thread;
     void *result;
 
-    keep(&u, path);
+    keep_alone(&u, path);
     check_ok(pthread_create(&thread, NULL, leave_with_pending, &leaving));
     check_ok(pthread_join(thread, &result));
     if (!leaving.completed)
@@ -538,7 +464,7 @@ WORLD_TEST(close_ends_it)
     const char *path = cluster_path("close");
     struct user u = user_of(world_client(), path, LONG_MS);
 
-    keep(&u, path);
+    keep_alone(&u, path);
     check_ok(zkl_mutex_lock(u.read));
     check_closed(zkl_client_close(u.client, WAIT_MS));
     check_num(zkl_mutex_unlock(u.read), ==, ZKL_ELOST);
@@ -551,15 +477,13 @@ WORLD_TEST(close_ends_it)
 WORLD_TEST(a_lost_link_closes_the_gate)
 {
     const char *path = cluster_path("link");
-    struct zkl_client_options options = cluster_options();
-
-    struct proxy *proxy = world_proxy_for(&options);
-    struct user u = user_of(world_client_with(&options), path, LONG_MS);
+    struct proxy *proxy;
+    struct user u = user_of(world_client_through(&proxy, SESSION_MS), path, LONG_MS);
     struct actor *other = world_actor();
-    keep(&u, path);
+
+    keep_alone(&u, path);
     check_ok(zkl_mutex_lock(u.read));
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    lose_link(proxy);
     check_wait(zkl_mutex_hold_state(u.read, NULL) == ZKL_HOLD_SUSPECT, WAIT_MS);
     check_true(zkl_mutex_still_held(u.read, 1)); /* the reader that is in keeps its window */
     check_num(actor_do(other, do_lock_soon, u.read), ==, ZKL_ETIMEDOUT);
@@ -567,10 +491,8 @@ WORLD_TEST(a_lost_link_closes_the_gate)
     check_wait(zkl_mutex_hold_state(u.read, NULL) == ZKL_HOLD_HELD, WAIT_MS);
     uint64_t token = zkl_mutex_token(u.read);
     check_ok(zkl_mutex_unlock(u.read));
-    keep(&u, path);
-    check_ok(zkl_mutex_lock(u.read));
-    check_num(zkl_mutex_token(u.read), ==, token); /* of the same node as before */
-    check_ok(zkl_mutex_unlock(u.read));
+    keep_alone(&u, path);
+    check_num(read_once(&u), ==, token); /* of the same node as before */
 }
 
 /* Goal: a reader hears that the node is suspect, and leaves before the link is back. The callback
@@ -584,14 +506,13 @@ WORLD_TEST(a_doubt_that_was_told_is_taken_back)
 
     struct user u = user_of(world_client_through(&proxy, SESSION_MS), path, LONG_MS);
     check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
-    keep(&u, path);
+    keep_alone(&u, path);
     for (size_t told = 0; told <= 2; told += 2) {
         check_ok(zkl_mutex_lock(u.read));
         uint64_t token = zkl_mutex_token(u.read);
         if (told == 2)
             check_ok(zkl_mutex_unlock(u.read)); /* it is out before */
-        check_ok(proxy_refuse(proxy, true));
-        proxy_cut(proxy);
+        lose_link(proxy);
         check_wait(zkl_client_get_state(u.client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
         if (told == 0) {
             check_note(&notes, 0, ZKL_HOLD_SUSPECT, ZKL_REASON_LINK);
@@ -600,10 +521,8 @@ WORLD_TEST(a_doubt_that_was_told_is_taken_back)
         check_ok(proxy_refuse(proxy, false));
         if (told == 0)
             check_note(&notes, 1, ZKL_HOLD_HELD, ZKL_REASON_NONE);
-        keep(&u, path);
-        check_ok(zkl_mutex_lock(u.read));
-        check_num(zkl_mutex_token(u.read), ==, token);
-        check_ok(zkl_mutex_unlock(u.read));
+        keep_alone(&u, path);
+        check_num(read_once(&u), ==, token);
         check_num(noted(&notes), ==, 2);
     }
 }
@@ -613,14 +532,13 @@ WORLD_TEST(a_doubt_that_was_told_is_taken_back)
 WORLD_TEST(a_freed_handle_is_told_nothing)
 {
     const char *path = cluster_path("freed");
-    struct zkl_client_options options = cluster_options();
     static struct notes notes = NOTES_INIT;
+    struct proxy *proxy;
+    struct user u = user_of(world_client_through(&proxy, SESSION_MS), path, LONG_MS);
     char node[600];
 
-    struct proxy *proxy = world_proxy_for(&options);
-    struct user u = user_of(world_client_with(&options), path, LONG_MS);
     check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
-    keep(&u, path);
+    keep_alone(&u, path);
     check_ok(zkl_mutex_lock(u.read));
     check_num(zkl_mutex_node_path(u.read, node, sizeof node), >, 0);
     check_ok(zkl_mutex_unlock(u.read));
@@ -632,15 +550,4 @@ WORLD_TEST(a_freed_handle_is_told_nothing)
     struct zkl_mutex *later = world_mutex(u.client, cluster_path("later"));
     cycle(later, 10); /* behind the answer, and its callback */
     check_num(noted(&notes), ==, 0);
-}
-
-/* Goal: bad calls. */
-WORLD_TEST(bad_times_are_refused)
-{
-    struct user u = user_of(world_client(), cluster_path("bad"), 0);
-
-    check_num(zkl_rwlock_retain_readers(NULL, 0), ==, ZKL_EINVAL);
-    check_num(zkl_rwlock_retain_readers(u.rwlock, -1), ==, ZKL_EBADTIMEOUT);
-    check_num(zkl_rwlock_retain_readers(u.rwlock, 3600001), ==, ZKL_EBADTIMEOUT);
-    check_ok(zkl_rwlock_retain_readers(u.rwlock, 3600000));
 }

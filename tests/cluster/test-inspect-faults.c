@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zkl_inspect while links break, sessions end, nodes vanish and clients close. */
-#include "cluster.h"
-
-#include "nodes.h"
 #include "check_error.h"
 #include "inspection.h"
+#include "nodes.h"
 
 struct inspect {
     struct zkl_client *client;
@@ -100,8 +98,7 @@ WORLD_TEST(a_look_survives_its_session)
     struct actor *actor = world_actor();
 
     check_ok(zkl_mutex_lock(mutex));
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    lose_link(proxy);
     actor_begin(actor, do_inspect, &in);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
@@ -154,8 +151,7 @@ WORLD_TEST(close_ends_a_look)
             actor_begin(actor, do_inspect, &in);
             check_ok(proxy_wait_held(proxy, WAIT_MS));
         } else {
-            check_ok(proxy_refuse(proxy, true));
-            proxy_cut(proxy);
+            lose_link(proxy);
             actor_begin(actor, do_inspect, &in);
             net_nap_ms(20);
         }
@@ -231,19 +227,4 @@ WORLD_TEST(an_unreadable_node_can_be_broken)
     check_true(!node_is_there(node));
     check_fails(zkl_break(client, above, 0, 0, WAIT_MS), ZKL_EFOREIGN, "children");
     check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_ENONODE, node);
-}
-
-/* Goal: a look reports that the server refused the credential. */
-WORLD_TEST(a_refused_credential_is_told)
-{
-    struct zkl_client_options options = cluster_options();
-    const struct zkl_inspection *inspection = NULL;
-
-    options.auth_scheme = "nonsense";
-    options.auth_credential = "alice:secret";
-    options.connect_timeout_ms = 0;
-    struct zkl_client *client = world_client_with(&options);
-    check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
-    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_AUTH_FAILED, WAIT_MS);
-    check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
 }

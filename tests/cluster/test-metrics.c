@@ -3,20 +3,14 @@
  * server. */
 #include "inside.h"
 
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <zklock/metrics.h>
 
 #include "chance.h"
 #include "check_error.h"
-#include "completion.h"
+#include "kinds.h"
 #include "lock_options.h"
 #include "nodes.h"
 #include "notes.h"
@@ -83,14 +77,15 @@ static uint64_t all_requests(const struct zkl_client_metrics *m)
 
 /* --- a workload that counts for itself ------------------------------------------------------------ */
 
-#define WORKERS 4
-#define TOGETHER                                                                                   \
-    20 /* the first turns, of all workers in parallel, so that some are handed on for sure */
+#define CLIENTS 2
+#define WORKERS 4   /* of each client */
+#define TOGETHER 20 /* first turns, of all workers in parallel: some are handed on for sure */
 #define TURNS 150
 #define SAMPLES_MAX (WORKERS * (TOGETHER + TURNS) * MUTEXES)
 
-/* Plain, handed on among threads, kept while nobody wants it; then of other kinds. */
-enum { PLAIN, HANDED, KEPT, MUTEXES, SHARED = MUTEXES, PERMITS, PATHS };
+/* What a worker takes: a mutex that is plain, handed on among threads, or kept while nobody wants it; the write lock;
+ * permits; then what shares a path with others: the read lock, and the mutexes together. */
+enum { PLAIN, HANDED, KEPT, MUTEXES, WRITE = MUTEXES, PERMITS, PATHS, READ = PATHS, TOGETHER_ALL };
 
 /* What the callers saw; under mu. */
 struct tally {
@@ -98,17 +93,16 @@ struct tally {
     uint64_t acquired[PATHS], reentries, failures[ZKL_METRICS_CODES], releases;
     int64_t waits[SAMPLES_MAX], holds[SAMPLES_MAX];
     size_t wait_count, hold_count;
+    atomic_int odd; /* results that should not have been */
 };
 
 struct workload {
     struct zkl_client *client;
-    struct zkl_mutex *mutexes[MUTEXES];
-    struct zkl_rwlock *rwlock;
+    struct zkl_mutex *mutexes[READ + 1]; /* permits have none */
     struct zkl_semaphore *semaphore;
     struct zkl_multi *multi; /* of the mutexes */
     struct zkl_cancel *set;  /* is set already */
     struct tally tally;
-    atomic_int odd; /* results that should not have been */
 };
 
 struct worker {
@@ -122,24 +116,24 @@ static int one_of(uint64_t *seed, int limit)
     return chance_between(seed, 0, limit - 1);
 }
 
-static void note(struct tally *t, int rc, int path, int holds, int64_t wait_ns)
+static void note(struct tally *t, int rc, int what, int count, int64_t wait_ns)
 {
     pthread_mutex_lock(&t->mu);
     if (rc != 0)
         t->failures[-rc]++;
-    for (int i = 0; rc == 0 && i < holds; i++)
+    for (int i = 0; rc == 0 && i < count; i++) {
         t->waits[t->wait_count++] = wait_ns;
-    if (rc == 0)
-        t->acquired[path] += (uint64_t)holds;
+        t->acquired[what == TOGETHER_ALL ? i : what == READ ? WRITE : what]++;
+    }
     pthread_mutex_unlock(&t->mu);
 }
 
-static void note_release(struct tally *t, int holds, int reentries, int64_t held_ns)
+static void note_release(struct tally *t, int count, int reentries, int64_t held_ns)
 {
     pthread_mutex_lock(&t->mu);
-    for (int i = 0; i < holds; i++)
+    for (int i = 0; i < count; i++)
         t->holds[t->hold_count++] = held_ns;
-    t->releases += (uint64_t)holds;
+    t->releases += (uint64_t)count;
     t->reentries += (uint64_t)reentries;
     pthread_mutex_unlock(&t->mu);
 }
@@ -169,173 +163,110 @@ static struct zkl_wait some_wait(struct worker *worker)
     return wait;
 }
 
-static void work(struct worker *worker)
+static int acquire_some(const struct workload *l, int what, int count, const struct zkl_wait *wait,
+                        struct zkl_permit **permits)
 {
-    struct timespec time = {0, 1000L * one_of(&worker->seed, 800)};
-
-    nanosleep(&time, NULL);
+    if (what == PERMITS)
+        return zkl_semaphore_acquire(l->semaphore, count, wait, permits);
+    return what == TOGETHER_ALL ? zkl_multi_acquire(l->multi, wait, NULL)
+                                : zkl_mutex_acquire(l->mutexes[what], wait, NULL);
 }
 
-static void turn_mutex(struct worker *worker, struct zkl_mutex *mutex, int path)
+static int release_some(const struct workload *l, int what, struct zkl_permit *permit)
 {
-    struct zkl_wait wait = some_wait(worker);
-    int again = one_of(&worker->seed, 3);
-    int64_t start = zkl_now_ns();
-    int rc = zkl_mutex_acquire(mutex, &wait, NULL);
-    int64_t got = zkl_now_ns();
+    if (what == PERMITS)
+        return zkl_permit_release(permit);
+    return what == TOGETHER_ALL ? zkl_multi_unlock(l->multi, NULL)
+                                : zkl_mutex_unlock(l->mutexes[what]);
+}
 
-    note(&worker->workload->tally, rc, path, 1, got - start);
+/* Acquire, enter a mutex again now and then, and release. */
+static void turn(struct worker *worker, int what)
+{
+    struct workload *l = worker->workload;
+    struct zkl_wait wait = some_wait(worker);
+    struct zkl_permit *permits[2] = {NULL};
+    int releases = what == PERMITS ? 1 + one_of(&worker->seed, 2) : 1;
+    int holds = what == TOGETHER_ALL ? MUTEXES : 1; /* that end with each */
+    int again = what == PERMITS || what == TOGETHER_ALL ? 0 : one_of(&worker->seed, 3);
+
+    int64_t start = zkl_now_ns();
+    int rc = acquire_some(l, what, releases, &wait, permits);
+    int64_t got = zkl_now_ns();
+    note(&l->tally, rc, what, releases * holds, got - start);
     if (rc != 0)
         return;
     for (int i = 0; i < again; i++)
-        worker->workload->odd += zkl_mutex_lock(mutex) != 0;
-    work(worker);
+        l->tally.odd += zkl_mutex_lock(l->mutexes[what]) != 0;
+    nanosleep(&(struct timespec){0, 1000L * one_of(&worker->seed, 800)}, NULL);
     for (int i = 0; i < again; i++)
-        worker->workload->odd += zkl_mutex_unlock(mutex) != 0;
-    int64_t left = zkl_now_ns();
-    worker->workload->odd += zkl_mutex_unlock(mutex) != 0;
-    note_release(&worker->workload->tally, 1, again, left - got);
-}
-
-static void turn_semaphore(struct worker *worker)
-{
-    struct workload *workload = worker->workload;
-    struct zkl_wait wait = some_wait(worker);
-    int count = 1 + one_of(&worker->seed, 2);
-    struct zkl_permit *permits[2];
-    int64_t start = zkl_now_ns();
-    int rc = zkl_semaphore_acquire(workload->semaphore, count, &wait, permits);
-    int64_t got = zkl_now_ns();
-
-    note(&workload->tally, rc, PERMITS, count, got - start);
-    if (rc != 0)
-        return;
-    work(worker);
-    for (int i = 0; i < count; i++) {
+        l->tally.odd += zkl_mutex_unlock(l->mutexes[what]) != 0;
+    for (int i = 0; i < releases; i++) {
         int64_t left = zkl_now_ns();
-        workload->odd += zkl_permit_release(permits[i]) != 0;
-        note_release(&workload->tally, 1, 0, left - got);
+        l->tally.odd += release_some(l, what, permits[i]) != 0;
+        note_release(&l->tally, holds, i == 0 ? again : 0, left - got);
     }
-}
-
-static void turn_multi(struct worker *worker)
-{
-    struct workload *workload = worker->workload;
-    struct zkl_wait wait = some_wait(worker);
-    int64_t start = zkl_now_ns();
-    int rc = zkl_multi_acquire(workload->multi, &wait, NULL);
-    int64_t got = zkl_now_ns();
-
-    note(&workload->tally, rc, PLAIN, 1, got - start);
-    if (rc != 0)
-        return;
-    note(&workload->tally, rc, HANDED, 1, got - start);
-    note(&workload->tally, rc, KEPT, 1, got - start);
-    work(worker);
-    int64_t left = zkl_now_ns();
-    workload->odd += zkl_multi_unlock(workload->multi, NULL) != 0;
-    note_release(&workload->tally, MUTEXES, 0, left - got);
 }
 
 /* A thread with the read lock asks for the write lock: the library refuses immediately. */
 static void turn_wrong(struct worker *worker)
 {
-    struct zkl_mutex *read = zkl_rwlock_reader(worker->workload->rwlock);
+    struct workload *l = worker->workload;
     int64_t start = zkl_now_ns();
-    int rc = zkl_mutex_lock(read);
+    int rc = zkl_mutex_lock(l->mutexes[READ]);
     int64_t got = zkl_now_ns();
 
-    note(&worker->workload->tally, rc, SHARED, 1, got - start);
-    rc = zkl_mutex_lock(zkl_rwlock_writer(worker->workload->rwlock));
-    worker->workload->odd += rc != ZKL_EDEADLK;
-    note(&worker->workload->tally, rc, SHARED, 1, 0);
+    note(&l->tally, rc, READ, 1, got - start);
+    rc = zkl_mutex_lock(l->mutexes[WRITE]);
+    l->tally.odd += rc != ZKL_EDEADLK;
+    note(&l->tally, rc, WRITE, 1, 0);
     int64_t left = zkl_now_ns();
-    worker->workload->odd += zkl_mutex_unlock(read) != 0;
-    note_release(&worker->workload->tally, 1, 0, left - got);
+    l->tally.odd += zkl_mutex_unlock(l->mutexes[READ]) != 0;
+    note_release(&l->tally, 1, 0, left - got);
 }
 
 static void *worker_main(void *arg)
 {
+    static const int others[] = {PERMITS, TOGETHER_ALL, WRITE, READ};
     struct worker *worker = arg;
-    struct workload *workload = worker->workload;
 
     for (int i = 0; i < TOGETHER; i++)
-        turn_mutex(worker, workload->mutexes[HANDED], HANDED);
+        turn(worker, HANDED);
     for (int i = 0; i < TURNS; i++) {
-        switch (one_of(&worker->seed, 7)) {
-        case 0:
-            turn_semaphore(worker);
-            break;
-        case 1:
-            turn_multi(worker);
-            break;
-        case 2:
+        int which = one_of(&worker->seed, 7);
+        if (which == 6)
             turn_wrong(worker);
-            break;
-        case 3:
-            turn_mutex(worker, zkl_rwlock_writer(workload->rwlock), SHARED);
-            break;
-        case 4:
-            turn_mutex(worker, zkl_rwlock_reader(workload->rwlock), SHARED);
-            break;
-        default:
-            turn_mutex(worker, workload->mutexes[i % MUTEXES], i % MUTEXES);
-            break;
-        }
+        else
+            turn(worker, which < 4 ? others[which] : i % MUTEXES);
     }
     return NULL;
 }
 
-static int open_mutex(struct workload *workload, int which, const char *base)
+static void workload_open(struct workload *l, const char *base)
 {
+    static const char *const names[] = {"plain", "handed", "kept"};
     struct zkl_mutex_options options = counted();
-    char path[128];
-
-    options.local_handoffs_max = which == HANDED ? 3 : 0;
-    options.retain_ms = which == KEPT ? 5000 : 0;
-    snprintf(path, sizeof path, "%s-%d", base, which);
-    return zkl_mutex_new(&workload->mutexes[which], workload->client, path, &options);
-}
-
-static bool workload_open(struct workload *workload, const char *servers, const char *base)
-{
-    struct zkl_client_options options = cluster_options();
-    struct zkl_mutex_options with = counted();
-    struct zkl_lock_options with_all = lock_options_of(&with);
+    struct zkl_lock_options of_all = lock_options_of(&options);
     struct zkl_member members[MUTEXES];
-    char path[128];
 
-    options.servers = servers;
-    bool ok = zkl_client_open(&workload->client, &options) == 0;
-    for (int i = 0; ok && i < MUTEXES; i++) {
-        ok = open_mutex(workload, i, base) == 0;
-        members[i] = zkl_member_mutex(workload->mutexes[i]);
+    pthread_mutex_init(&l->tally.mu, NULL);
+    l->client = world_client();
+    for (int i = 0; i < MUTEXES; i++) {
+        options.local_handoffs_max = i == HANDED ? 3 : 0;
+        options.retain_ms = i == KEPT ? 5000 : 0;
+        l->mutexes[i] = world_mutex_with(l->client, below(base, names[i]), &options);
+        members[i] = zkl_member_mutex(l->mutexes[i]);
     }
-    if (!ok)
-        return false;
-    snprintf(path, sizeof path, "%s-shared", base);
-    ok = zkl_rwlock_new(&workload->rwlock, workload->client, path, &with_all) == 0;
-    snprintf(path, sizeof path, "%s-permits", base);
-    ok = ok && zkl_semaphore_new(&workload->semaphore, workload->client, path, 3, &with_all) == 0;
-    ok = ok && zkl_multi_new(&workload->multi, workload->client, members, MUTEXES) == 0;
-    ok = ok && zkl_cancel_new(&workload->set) == 0;
-    if (ok)
-        zkl_cancel_set(workload->set);
-    return ok;
+    struct zkl_rwlock *rwlock = world_rwlock(l->client, below(base, "shared"), &of_all);
+    l->mutexes[READ] = zkl_rwlock_reader(rwlock);
+    l->mutexes[WRITE] = zkl_rwlock_writer(rwlock);
+    l->semaphore = world_semaphore(l->client, below(base, "permits"), 3, &of_all);
+    l->multi = world_multi(l->client, members, MUTEXES);
+    l->set = world_cancel();
+    zkl_cancel_set(l->set);
 }
 
 /* --- comparing -------------------------------------------------------------------------------- */
-
-static int wrong;
-
-static void same(const char *what, uint64_t is, uint64_t should)
-{
-    if (is == should)
-        return;
-    print_error("%s: %llu, but the callers counted %llu\n", what, (unsigned long long)is,
-                (unsigned long long)should);
-    wrong++;
-}
 
 #define NEAR 8 /* percent */
 
@@ -361,187 +292,120 @@ static void close_to(const char *what, const struct zkl_histogram *h, int64_t *t
         print_message("    %s, %d percent: %lld us, by the callers %lld to %lld us\n", what,
                       percents[i], (long long)is / 1000, (long long)low / 1000,
                       (long long)high / 1000);
-        if (is < low * 8 / 10 - MS / 20 || is > high * 12 / 10 + MS / 20)
-            wrong++;
+        check_num(is, >=, low * 8 / 10 - MS / 20);
+        check_num(is, <=, high * 12 / 10 + MS / 20);
     }
 }
 
-static void compare_paths(const struct workload *workload, struct zkl_lock_metrics *sum)
+/* The figures of all paths, added up; each path's own are compared. */
+static struct zkl_lock_metrics sum_of_paths(const struct workload *l)
 {
-    struct zkl_mutex *const handles[] = {workload->mutexes[PLAIN], workload->mutexes[HANDED],
-                                         workload->mutexes[KEPT],
-                                         zkl_rwlock_writer(workload->rwlock)};
-    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT, sum = ZKL_LOCK_METRICS_INIT;
 
     for (int i = 0; i < PATHS; i++) {
-        int rc = i == PERMITS ? zkl_semaphore_get_metrics(workload->semaphore, &m)
-                              : zkl_mutex_get_metrics(handles[i], &m);
-        same("figures of a path", (uint64_t)-rc, 0);
-        same("acquisitions of a path", m.acquisitions, workload->tally.acquired[i]);
-        same("waits of a path", m.wait.count, m.acquisitions);
-        same("holds of a path", m.hold.count, m.acquisitions);
-        same("passed holds of a path", m.passed > 0, i == HANDED || i == KEPT);
-        sum->acquisitions += m.acquisitions;
-        sum->reentries += m.reentries;
-        sum->releases += m.releases;
+        check_ok(i == PERMITS ? zkl_semaphore_get_metrics(l->semaphore, &m)
+                              : zkl_mutex_get_metrics(l->mutexes[i], &m));
+        check_num(m.acquisitions, ==, l->tally.acquired[i]);
+        check_num(m.wait.count, ==, m.acquisitions);
+        check_num(m.hold.count, ==, m.acquisitions);
+        check_num(m.passed > 0, ==, i == HANDED || i == KEPT);
+        sum.acquisitions += m.acquisitions;
+        sum.reentries += m.reentries;
+        sum.releases += m.releases;
         for (size_t c = 0; c < ZKL_METRICS_CODES; c++)
-            sum->failures[c] += m.failures[c];
+            sum.failures[c] += m.failures[c];
+    }
+    return sum;
+}
+
+static void check_tally(const struct zkl_lock_metrics *m, const struct tally *t)
+{
+    check_num(m->acquisitions, ==, t->wait_count);
+    check_num(m->reentries, ==, t->reentries);
+    check_num(m->releases, ==, t->releases);
+    for (int c = 0; c < ZKL_METRICS_CODES; c++) {
+        if (m->failures[c] != t->failures[c])
+            print_error("%s:\n", zkl_strerror(-c));
+        check_num(m->failures[c], ==, t->failures[c]);
     }
 }
 
-static void compare(struct workload *workload)
+static void compare(struct workload *l)
 {
-    struct tally *t = &workload->tally;
-    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT, sum = ZKL_LOCK_METRICS_INIT;
-    uint64_t acquired = 0;
+    struct tally *t = &l->tally;
+    struct zkl_lock_metrics m = total_figures(l->client), sum = sum_of_paths(l);
 
-    same("figures", (uint64_t)-zkl_client_get_lock_metrics(workload->client, &m), 0);
-    compare_paths(workload, &sum);
-    for (int i = 0; i < PATHS; i++)
-        acquired += t->acquired[i];
-    same("acquisitions", m.acquisitions, acquired);
-    same("acquisitions of all paths", sum.acquisitions, acquired);
-    same("reentries", m.reentries, t->reentries);
-    same("reentries of all paths", sum.reentries, t->reentries);
-    same("releases", m.releases, t->releases);
-    same("releases of all paths", sum.releases, t->releases);
-    for (size_t c = 0; c < ZKL_METRICS_CODES; c++) {
-        same(zkl_strerror(-(int)c), m.failures[c], t->failures[c]);
-        same("the same of all paths", sum.failures[c], t->failures[c]);
-    }
-    same("held", m.held + m.waiting + m.unconfirmed, 0);
-    same("odd results", (uint64_t)workload->odd, 0);
+    check_tally(&m, t);
+    check_tally(&sum, t);
+    check_num(m.held + m.waiting + m.unconfirmed, ==, 0);
+    check_num(t->odd, ==, 0);
     close_to("wait", &m.wait, t->waits, t->wait_count);
     close_to("hold", &m.hold, t->holds, t->hold_count);
-    print_message("    %llu acquired, %llu busy, %llu timed out, %llu canceled, %llu deadlocks\n",
-                  (unsigned long long)acquired, (unsigned long long)t->failures[-ZKL_EBUSY],
-                  (unsigned long long)t->failures[-ZKL_ETIMEDOUT],
-                  (unsigned long long)t->failures[-ZKL_ECANCELED],
-                  (unsigned long long)t->failures[-ZKL_EDEADLK]);
+    print_message("    %zu acquired, %d busy, %d timed out, %d canceled, %d deadlocks\n",
+                  t->wait_count, (int)t->failures[-ZKL_EBUSY], (int)t->failures[-ZKL_ETIMEDOUT],
+                  (int)t->failures[-ZKL_ECANCELED], (int)t->failures[-ZKL_EDEADLK]);
 }
 
-static void workload_free(struct workload *workload)
-{
-    same("multi", (uint64_t)-zkl_multi_free(workload->multi), 0);
-    same("semaphore", (uint64_t)-zkl_semaphore_free(workload->semaphore), 0);
-    same("rwlock", (uint64_t)-zkl_rwlock_free(workload->rwlock), 0);
-    for (int i = 0; i < MUTEXES; i++)
-        same("mutex", (uint64_t)-zkl_mutex_free(workload->mutexes[i]), 0);
-    zkl_cancel_free(workload->set);
-    same("client", (uint64_t)-zkl_client_free(workload->client), 0);
-}
-
-/* In a process of its own as well: 0 if all figures are right. */
-static int run_workload(const char *servers, const char *base, uint64_t seed)
-{
-    static struct workload workload;
-    struct worker workers[WORKERS];
-
-    wrong = 0;
-    memset(&workload, 0, sizeof workload);
-    pthread_mutex_init(&workload.tally.mu, NULL);
-    if (!workload_open(&workload, servers, base))
-        return 1;
-    for (int i = 0; i < WORKERS; i++) {
-        workers[i] =
-            (struct worker){.workload = &workload, .seed = seed * WORKERS + (uint64_t)i + 1};
-        pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
-    }
-    for (int i = 0; i < WORKERS; i++)
-        pthread_join(workers[i].thread, NULL);
-    compare(&workload);
-    workload_free(&workload);
-    pthread_mutex_destroy(&workload.tally.mu);
-    return wrong;
-}
-
-/* Goal: counters are exact, and percentiles within the stated error, with threads, processes and
- * every kind of lock that contend, try, time out and cancel. Method: two processes. Their threads
+/* Goal: counters are exact, and percentiles within the stated error, with threads, clients and
+ * every kind of lock that contend, try, time out and cancel. Method: two clients. Their threads
  * count the results of their calls and time the calls themselves. */
 WORLD_TEST(figures_are_what_the_callers_counted)
 {
-    char base[64], servers[64];
-    int status = -1;
+    static struct workload workloads[CLIENTS];
+    struct worker workers[CLIENTS * WORKERS];
+    const char *base = cluster_path("workload");
 
-    skip_under_gcc_tsan();
-    snprintf(base, sizeof base, "%s", cluster_path("workload"));
-    snprintf(servers, sizeof servers, "%s", cluster_servers(zks_connect_string(server)));
-    pid_t other = fork(); /* before this process has threads */
-    if (other == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(run_workload(servers, base, 2) != 0);
+    memset(workloads, 0, sizeof workloads);
+    for (int i = 0; i < CLIENTS; i++)
+        workload_open(&workloads[i], base);
+    for (int i = 0; i < CLIENTS * WORKERS; i++) {
+        workers[i] = (struct worker){.workload = &workloads[i % CLIENTS], .seed = (uint64_t)i + 1};
+        check_ok(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]));
     }
-    int mine = run_workload(servers, base, 1);
-    check_num(waitpid(other, &status, 0), ==, other);
-    check_ok(mine);
-    check_ok(status);
+    for (int i = 0; i < CLIENTS * WORKERS; i++)
+        check_ok(pthread_join(workers[i].thread, NULL));
+    for (int i = 0; i < CLIENTS; i++)
+        compare(&workloads[i]);
 }
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-static int acquire_as(struct zkl_owner *owner, struct zkl_mutex *mutex, const struct zkl_wait *wait)
-{
-    struct completion done = {0};
-    int rc = zkl_mutex_acquire_async(owner, mutex, wait, NULL, note_completion, &done, NULL);
-
-    return rc != 0 ? rc : completion_code(&done);
-}
-
-static int acquire_all_as(struct zkl_owner *owner, struct zkl_multi *multi)
-{
-    struct completion done = {0};
-    int rc = zkl_multi_acquire_async(owner, multi, NULL, NULL, note_completion, &done, NULL);
-
-    return rc != 0 ? rc : completion_code(&done);
-}
-
-/* A multi-lock of a path that its owner has through another handle, and then has not. */
-static void acquire_all(struct zkl_client *client, struct zkl_owner *owner, struct zkl_mutex *mutex,
-                        struct zkl_mutex *other)
-{
-    struct zkl_member member = zkl_member_mutex(other);
-    struct completion done = {0};
-
-    struct zkl_multi *multi = world_multi(client, &member, 1);
-    check_ok(acquire_as(owner, mutex, NULL));
-    check_num(acquire_all_as(owner, multi), ==, ZKL_EDEADLK);
-    check_ok(async_unlock(owner, mutex));
-    check_ok(acquire_all_as(owner, multi));
-    check_ok(zkl_multi_unlock_async(owner, multi, NULL, note_completion, &done));
-    check_ok(completion_code(&done));
-}
-
 /* Goal: operations count as the calls that they are the twins of. Method: one of each outcome, two of
- * each success. */
+ * each success; at last a multi-lock of a path that its owner has through another handle, and then
+ * has not. */
 WORLD_TEST(operations_count_as_calls_do)
 {
     struct zkl_client *client = world_client();
     const char *path = cluster_path("operations");
     struct zkl_mutex *mutex = counted_mutex(client, path), *other = world_mutex(client, path);
-    struct zkl_owner *a = world_owner(), *b = world_owner();
-    struct zkl_wait try = ZKL_WAIT_INIT, over = ZKL_WAIT_INIT, soon = ZKL_WAIT_INIT;
-    struct completion done = {0};
-    uint64_t op;
+    struct zkl_member member = zkl_member_mutex(other);
+    struct lock lock = {.kind = kinds, .mutex = mutex};
+    struct lock whole = {.kind = kinds, .multi = world_multi(client, &member, 1)};
+    struct party a = {.lock = &lock, .way = OPERATION, .owner = world_owner()};
+    struct party b = {.lock = &lock, .way = OPERATION, .owner = world_owner()}, again = b;
 
-    try.flags = ZKL_WAIT_TRY;
-    over.deadline_ns = 1;
-    check_ok(acquire_as(a, mutex, NULL));
-    check_ok(acquire_as(a, mutex, &over)); /* again */
-    check_num(acquire_as(b, mutex, &try), ==, ZKL_EBUSY);
-    check_num(acquire_as(b, mutex, &over), ==, ZKL_ETIMEDOUT);
-    soon.deadline_ns = zkl_now_ns() + 100 * MS;
-    check_num(acquire_as(b, mutex, &soon), ==, ZKL_ETIMEDOUT);
-    check_ok(zkl_mutex_acquire_async(b, mutex, NULL, NULL, note_completion, &done, &op));
-    check_num(acquire_as(b, mutex, NULL), ==, ZKL_EDEADLK); /* an operation is under way */
+    check_ok(take(&a));
+    check_ok(take_for(&a, -1)); /* again */
+    check_num(take_try(&b), ==, ZKL_EBUSY);
+    check_num(take_for(&b, -1), ==, ZKL_ETIMEDOUT);
+    check_num(take_for(&b, 100), ==, ZKL_ETIMEDOUT);
+    anew(&b);
+    begin(&b);
+    check_num(take(&again), ==, ZKL_EDEADLK); /* an operation is under way */
     check_num(lock_figures(mutex).waiting, ==, 1);
-    check_ok(zkl_op_cancel(client, op));
-    check_num(completion_code(&done), ==, ZKL_ECANCELED);
-    check_ok(async_unlock(a, mutex));
+    check_ok(zkl_op_cancel(client, b.op));
+    check_num(result(&b), ==, ZKL_ECANCELED);
+    check_ok(give(&a));
     check_num(lock_figures(mutex).held, ==, 1);
-    check_ok(async_unlock(a, mutex));
-    check_ok(acquire_as(b, mutex, NULL));
-    check_ok(async_unlock(b, mutex));
-    acquire_all(client, b, mutex, other);
+    check_ok(give(&a));
+    check_ok(take(&b));
+    check_ok(give(&b));
+    again.lock = &whole;
+    check_ok(take(&b));
+    check_num(take(&again), ==, ZKL_EDEADLK);
+    check_ok(give(&b));
+    check_ok(take(&again));
+    check_ok(give(&again));
     struct zkl_lock_metrics m = lock_figures(mutex);
     check_num(m.acquisitions, ==, 4);
     check_num(m.reentries, ==, 1);
@@ -602,8 +466,7 @@ static int acquire_leased(struct zkl_mutex *mutex, int64_t lease_ms)
 
 static void let_expire(struct proxy *proxy, const char *path)
 {
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    lose_link(proxy);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
 }
@@ -684,13 +547,11 @@ static void lose_by_exit(struct zkl_mutex *mutex, struct notes *notes)
 WORLD_TEST(losses_and_links_are_counted)
 {
     const char *path = cluster_path("losses");
-    struct zkl_client_options options = cluster_options();
     static struct notes notes = NOTES_INIT;
-
-    struct proxy *proxy = world_proxy_for(&options);
-    options.session_timeout_ms = lag_session_ms(2000);
-    struct zkl_client *client = world_client_with(&options);
+    struct proxy *proxy;
+    struct zkl_client *client = world_client_through(&proxy, lag_session_ms(2000));
     struct zkl_mutex *mutex = counted_mutex(client, path);
+
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     lose_by_deletion(mutex, &notes);
     lose_by_lease(mutex, &notes);
@@ -733,11 +594,10 @@ WORLD_TEST(losses_and_links_are_counted)
 WORLD_TEST(the_janitors_backlog_is_seen)
 {
     const char *path = cluster_path("janitor");
-    struct zkl_client_options options = cluster_options();
-
-    struct proxy *proxy = world_proxy_for(&options);
-    struct zkl_client *client = world_client_with(&options);
+    struct proxy *proxy;
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = counted_mutex(client, path);
+
     check_ok(zkl_mutex_lock(mutex));
     check_num(figures(client).janitor_backlog, ==, 0);
     check_ok(proxy_drop_request(proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
@@ -822,22 +682,17 @@ static void wait_in_vain(struct zkl_mutex *mutex)
 WORLD_TEST(requests_are_those_that_the_server_got)
 {
     const char *path = cluster_path("requests");
-    struct zkl_client_options options = cluster_options();
-
-    struct proxy *proxy = world_proxy_for(&options);
-    struct zkl_client *client = world_client_with(&options);
+    struct proxy *proxy;
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = counted_mutex(client, path);
+
     make_root(path, "");
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_unlock(mutex));
+    cycle(mutex, 1);
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     struct zkl_client_metrics before = figures(client);
     int64_t received = inside_received(client);
     proxy_reset_counts(proxy);
-    for (int i = 0; i < CYCLES; i++) {
-        check_ok(zkl_mutex_lock(mutex));
-        check_ok(zkl_mutex_unlock(mutex));
-    }
+    cycle(mutex, CYCLES);
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     struct zkl_client_metrics m = figures(client);
     check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
@@ -896,10 +751,8 @@ WORLD_TEST(figures_outlive_their_path)
     check_num(lock_figures(plain).acquisitions, ==, 0);
     check_ok(zkl_mutex_unlock(plain));
     check_num(lock_figures(plain).held, ==, 0);
-    check_ok(zkl_mutex_lock(plain));
-    check_ok(zkl_mutex_unlock(plain));
-    check_ok(zkl_mutex_lock(asking));
-    check_ok(zkl_mutex_unlock(asking));
+    cycle(plain, 1);
+    cycle(asking, 1);
     check_num(lock_figures(plain).acquisitions, ==, 2);
     check_num(lock_figures(asking).hold.count, ==, 2);
     check_num(total_figures(client).acquisitions, ==, 3);

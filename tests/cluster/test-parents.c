@@ -1,43 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes above a lock's own: made when needed, removed when empty, and a chroot that is
  * missing. */
-#include "cluster.h"
-
 #include "nodes.h"
-#include "proxy_before.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static bool is_there(const char *path)
-{
-    return wire_exists(raw, cluster_at(path), NULL) == 0;
-}
-
-static void take_turn(struct zkl_mutex *mutex)
-{
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_unlock(mutex));
-}
 
 /* Goal: missing parents are made as containers: the server removes them all when they are empty.
  * Modes: F31. */
 WORLD_TEST(parents_are_made_and_vanish)
 {
-    const char *top = cluster_path("parents");
-    char middle[80], path[96];
-
-    snprintf(middle, sizeof middle, "%s/middle", top);
-    snprintf(path, sizeof path, "%s/lock", middle);
+    const char *top = cluster_path("parents"), *middle = below(top, "middle");
+    const char *path = below(middle, "lock");
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = world_mutex(client, path);
+
     check_ok(zkl_mutex_lock(mutex));
     net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove them, were they empty */
-    check_true(is_there(top) && is_there(middle) && is_there(path));
+    check_true(node_is_there(top) && node_is_there(middle) && node_is_there(path));
     check_ok(zkl_mutex_unlock(mutex));
-    check_wait(!is_there(top), WAIT_MS);
-    take_turn(mutex);
+    check_wait(!node_is_there(top), WAIT_MS);
+    cycle(mutex, 1);
 }
 
 /* Goal: parents that another client made, as ordinary nodes, also serve, and stay. Modes: F31. */
@@ -48,10 +28,9 @@ WORLD_TEST(parents_of_others_are_used_and_stay)
     struct zkl_mutex *mutex = world_mutex(client, path);
 
     check_ok(wire_create(raw, cluster_at(path), "mine", WIRE_PERSISTENT, NULL, 0));
-    take_turn(mutex);
-    take_turn(mutex);
+    cycle(mutex, 2);
     net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
-    check_true(is_there(path));
+    check_true(node_is_there(path));
     check_ok(wire_delete(raw, cluster_at(path), -1));
 }
 
@@ -73,12 +52,11 @@ static void release_create(struct proxy *proxy, bool again)
 WORLD_TEST(a_parent_removed_in_between_is_made_again)
 {
     const char *path = cluster_path("between");
-    struct zkl_client_options options = cluster_options();
     struct actor *actor = world_actor();
-
-    struct proxy *proxy = world_proxy_for(&options);
-    struct zkl_client *client = world_client_with(&options);
+    struct proxy *proxy;
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = world_mutex(client, path);
+
     check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
     actor_begin(actor, do_lock, mutex);
     for (int i = 0; i < 5; i++) {
@@ -182,11 +160,10 @@ WORLD_TEST(a_path_that_was_never_used_may_go)
 WORLD_TEST(a_path_that_two_make_at_once_is_the_first_ones)
 {
     static const int kinds[] = {WIRE_PERSISTENT, WIRE_CONTAINER};
-    struct zkl_client_options options = cluster_options();
     struct actor *actor = world_actor();
+    struct proxy *proxy;
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
 
-    struct proxy *proxy = world_proxy_for(&options);
-    struct zkl_client *client = world_client_with(&options);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const char *path = cluster_path("at-once");
         struct zkl_mutex *mutex = world_mutex(client, path);
@@ -204,7 +181,7 @@ WORLD_TEST(a_path_that_two_make_at_once_is_the_first_ones)
         check_text(data, "theirs");
         check_ok(actor_do(actor, do_unlock, mutex));
         if (kinds[i] == WIRE_CONTAINER) {
-            check_wait(!is_there(path), WAIT_MS);
+            check_wait(!node_is_there(path), WAIT_MS);
         } else {
             net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
             check_ok(wire_delete(raw, cluster_at(path), -1));
@@ -228,7 +205,7 @@ WORLD_TEST(a_missing_chroot_is_named)
     check_true(strstr(zkl_error_detail(), "create it") != NULL);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_ENOCHROOT);
     check_num(zkl_mutex_lock_for(mutex, WAIT_MS), ==, ZKL_ENOCHROOT);
-    check_true(!is_there("/none"));
+    check_true(!node_is_there("/none"));
     check_ok(wire_create(raw, cluster_at("/none"), "", WIRE_PERSISTENT, NULL, 0));
-    take_turn(mutex);
+    cycle(mutex, 1);
 }

@@ -152,8 +152,10 @@ int64_t goods_call(struct goods *g, const struct call *call, unsigned nulls)
 
     of_mutex.metrics = of_lock.metrics = 1;
     clear_answers(g, call);
-    for (int i = 0; i < call->count; i++)
-        args[i] = nulls >> i & 1 ? 0 : values[call->args[i]];
+    for (int i = 0; i < call->count; i++) {
+        const void *instead = g->instead[call->args[i]];
+        args[i] = nulls >> i & 1 ? 0 : instead != NULL ? AT(instead) : values[call->args[i]];
+    }
     return call->make(args);
 }
 

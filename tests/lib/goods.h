@@ -30,6 +30,8 @@ struct goods {
     struct zkl_wait wait;
     int64_t timeout_ms, need_ms, lease_ms, retain_ms, count; /* of permits, 0: 1 */
 
+    const void *instead[ARGS]; /* not NULL: what is given for this kind of argument */
+
     zkl_done_fn done_fn; /* note_completion, which gets done */
     struct completion done;
     int64_t refused_ms; /* that the calls of goods_call_all took which failed */
