@@ -322,17 +322,19 @@ TEST(the_standin_is_not_stormed)
 
 struct dead_self {
     struct proxy *proxy;
+    struct zkl_client *client; /* behind it */
     struct wire *wire;
-    struct zkl_mutex *mutex, *rival; /* of a client behind the proxy, and of another one */
+    struct zkl_mutex *mutex, *rival; /* of that client, and of another one */
     struct actor *self, *other;      /* their owners */
 };
 
-/* The client waits, and the one before it goes as the link breaks: its first node is next. */
+/* The client waits, and the one before it goes as the link breaks: its first node is next. It has its create's answer:
+ * two links that lost one would have it create otherwise. */
 static void cut_while_it_waits(struct dead_self *d)
 {
     check_ok(actor_do(d->other, act_lock, d->rival, NULL));
     actor_begin(d->self, act_lock, d->mutex, NULL);
-    check_wait(fault_children(d->wire, DEAD_PATH) == 2, WAIT_MS);
+    check_wait(fault_watches(d->client) == 2, WAIT_MS);
     proxy_cut(d->proxy);
     check_ok(actor_do(d->other, act_unlock, d->rival, NULL));
     check_ok(actor_end(d->self, SOON_MS));
@@ -369,17 +371,17 @@ WORLD_TEST(a_dead_self_blocks_nobody)
 
     d.proxy = world_proxy();
     proxy_set_hook(d.proxy, be_standin, &resumes_nothing);
-    struct zkl_client *client = world_through(d.proxy, LIVES_ON_MS);
+    d.client = world_through(d.proxy, LIVES_ON_MS);
     struct zkl_client *direct = world_direct(LIVES_ON_MS);
-    d.mutex = world_mutex(client, DEAD_PATH);
+    d.mutex = world_mutex(d.client, DEAD_PATH);
     d.rival = world_mutex(direct, DEAD_PATH);
 
     cut_while_it_waits(&d);
     cut_before_it_unlocks(&d);
     /* A delete that is late and the next create would go in one request. */
-    fault_check_rest(client, d.wire, DEAD_PATH, WAIT_MS);
+    fault_check_rest(d.client, d.wire, DEAD_PATH, WAIT_MS);
     cut_as_it_creates(&d);
-    fault_check_rest(client, d.wire, DEAD_PATH, WAIT_MS);
+    fault_check_rest(d.client, d.wire, DEAD_PATH, WAIT_MS);
 }
 
 /* --- nothing is proved ---------------------------------------------------------------------------- */
