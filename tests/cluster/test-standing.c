@@ -360,7 +360,7 @@ WORLD_TEST(session_and_server_are_told)
 {
     const char *path = cluster_path("session");
     struct proxy *proxy;
-    struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = world_mutex(client, path);
     struct wire_stat stat;
     char node[400], to[80], cut[6];
