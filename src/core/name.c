@@ -120,7 +120,7 @@ size_t zkl_name_length(const struct zkl_naming *naming)
     size_t marker = strlen(zkl_roles[naming->role].markers[naming->names]);
     size_t guid =
         naming->names == ZKL_NAMES_KAZOO ? ZKL_GUID_LEN - 4 : NAMED_AT + strlen(naming->name);
-    return guid + marker + 10;
+    return guid + marker + strlen("-2147483648");
 }
 
 static bool parse_number(const char *text, int32_t *sequence)

@@ -93,7 +93,7 @@ static void say_prefix(const struct command *c, bool length)
         says(c, "%s", prefix);
         return;
     }
-    assert_int_equal(zkl_name_length(&of), strlen(prefix) + strlen("2147483647"));
+    assert_int_equal(zkl_name_length(&of), strlen(prefix) + strlen("-2147483648"));
     says(c, "%zu of %d", zkl_name_length(&of), ZKL_NODE_NAME_MAX);
 }
 
