@@ -150,15 +150,14 @@ void use(zkl::client &client, zkl::mutex &mutex, zkl::shared_mutex &shared, zkl:
 
 def refused(root, compiler, standard):
     """An option, or a way to use a lock, that would be refused or ignored does not compile: each pair is some statements that
-    do, with every warning an error, and the same with one thing changed, which do not."""
+    do, with every warning an error, and the same with one thing changed, of which the compiler complains."""
     pairs, frame = FRAMES[standard]
-
-    def compiles(statements):
-        return not said(root, compiler, standard, frame.replace('STATEMENTS', statements), warnings=WARNINGS)
-
-    problems = [f'compiles: {bad}' for good, bad in pairs if good == bad or compiles(bad)]
-    problems += [] if compiles('\n'.join('{ ' + good + ' }' for good, _ in pairs)) else ['what should compile does not']
-    return problems, f'{len(pairs)} pairs', pairs
+    said_of = [said(root, compiler, standard, frame.replace('STATEMENTS', ''.join(
+        f'{{\n#line 1 "pair {number}"\n{pair[is_bad]}\n}}\n' for number, pair in enumerate(pairs))), warnings=WARNINGS) or ''
+               for is_bad in (False, True)]
+    problems = [f'compiles: {bad}' for number, (good, bad) in enumerate(pairs)
+                if good == bad or f'pair {number}:1' not in said_of[True]]
+    return problems + ([f'what should compile does not:\n{said_of[False]}'] if said_of[False] else []), f'{len(pairs)} pairs', pairs
 
 
 def main(rule, root, compiler, *words):
