@@ -135,7 +135,9 @@ bool zkl_step_limit(struct zkl_step *s)
         on_limit(s);
     else if (ev->type == ZKL_EV_LIMIT_SET)
         on_limit_set(s);
-    else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->limit.watched && zkl_core_connected(s->core))
+    else if (ev->type == ZKL_EV_LIMIT_FIRED && !zkl_core_connected(s->core))
+        s->m->limit.watched = false; /* again with the link */
+    else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->limit.watched)
         zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
     else if (ev->type == ZKL_EV_WATCHED &&
              (ev->reply->answer == ZKL_ANSWER_NOMEM || ev->reply->answer == ZKL_ANSWER_FULL))
@@ -188,6 +190,9 @@ static void watch_lock_path(struct zkl_step *s)
 static void wait_for_permit(struct zkl_step *s)
 {
     zkl_step_move(s, ZKL_CONTENDER_WAITING, "full");
+    if (!s->m->limit.watched) /* that was lost with a link, and this list is another one's */
+        zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
+    s->m->limit.watched = true;
     zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
 
