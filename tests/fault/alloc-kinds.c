@@ -75,21 +75,15 @@ ALLOC_SCENE(no_memory_for_the_number_of_permits, set_permits)
 
 /* --- operations: one is begun and ends in its callback, or none is ------------------------------- */
 
-/* rc is what the start said; what the operation came to. */
-static int ended(struct completion *done, int rc)
-{
-    if (rc == 0)
-        rc = completion_code(done);
-    return rc;
-}
-
 static bool close_by_operation(struct fixture *s, int n, int count)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     struct completion done = {0};
 
     alloc_arm(n, count);
-    int rc = ended(&done, zkl_client_close_async(client, note_completion, &done));
+    int rc = zkl_client_close_async(client, note_completion, &done);
+    if (rc == 0)
+        rc = completion_code(&done);
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && rc == ZKL_ENOMEM));
     check_ok(zkl_client_free(client));

@@ -26,6 +26,15 @@ static bool sometimes(struct player *p, int percent)
     return p->patient || chance(&p->chance, percent);
 }
 
+struct zkl_wait some_wait(struct player *p)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    wait.deadline_ns = soon_ns(p);
+    wait.lease_ms = sometimes(p, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 3000);
+    return wait;
+}
+
 /* For a while that others can use. */
 void linger(struct player *p)
 {
@@ -171,12 +180,8 @@ static int want_until(struct player *p, struct zkl_mutex *mutex)
 
 static int want_all(struct player *p, struct zkl_mutex *mutex, struct zkl_grant *grant)
 {
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_wait wait = some_wait(p);
 
-    wait.deadline_ns = soon_ns(p);
-    wait.lease_ms = chance(&p->chance, 50) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 3000);
-    if (p->patient)
-        wait.lease_ms = 0;
     wait.cancel = put_out(p);
     int rc = (int)CALL(p, zkl_mutex_acquire(mutex, &wait, grant), MAY_WAIT | MAY(ZKL_ECANCELED));
     take_back(p, wait.cancel, rc == ZKL_ECANCELED);
@@ -339,7 +344,7 @@ void act_permits(struct player *p, struct station *s, int variant)
 {
     enum place at = variant % 2 ? AT_MANY : AT_FOUR;
     struct zkl_semaphore *semaphore = at == AT_MANY ? s->many : s->four;
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_wait wait = some_wait(p);
     struct zkl_permit *permits[4];
     size_t visits[4];
     int count = chance_between(&p->chance, 1, at == AT_MANY ? 2 : 4);
@@ -348,9 +353,7 @@ void act_permits(struct player *p, struct station *s, int variant)
         change_number(p, s);
         return;
     }
-    wait.deadline_ns = soon_ns(p);
     wait.flags = !p->patient && chance(&p->chance, 20) ? ZKL_WAIT_TRY : 0;
-    wait.lease_ms = sometimes(p, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
     if (CALL(p, zkl_semaphore_acquire(semaphore, count, &wait, permits),
              MAY_WAIT | MAY_TRY | (at == AT_MANY ? MAY(ZKL_EMISMATCH) : 0)) != 0)
         return;
@@ -367,7 +370,7 @@ void act_permits(struct player *p, struct station *s, int variant)
 
 static int want_multi(struct player *p, struct zkl_multi *multi, int variant)
 {
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_wait wait;
     struct zkl_grant grants[4] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT};
     struct zkl_cancel *cancel = NULL;
     int rc;
@@ -386,9 +389,7 @@ static int want_multi(struct player *p, struct zkl_multi *multi, int variant)
         take_back(p, cancel, rc == ZKL_ECANCELED);
         return rc;
     default:
-        wait.deadline_ns = soon_ns(p);
-        wait.lease_ms =
-            chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
+        wait = some_wait(p);
         return (int)CALL(p, zkl_multi_acquire(multi, &wait, grants), MAY_WAIT);
     }
 }

@@ -250,12 +250,10 @@ static void clear_away(struct player *p, struct fiber *f, bool callbacks)
 /* The cancel object is set now or never, and freed while an operation waits with it. */
 static void choose_wait(struct player *p, struct fiber *f, struct zkl_wait *wait, int variant)
 {
-    wait->deadline_ns = soon_ns(p);
+    *wait = some_wait(p);
     if (p->patient)
         return;
     wait->flags = chance(&p->chance, 10) ? ZKL_WAIT_TRY : 0;
-    wait->lease_ms =
-        chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
     f->endless = variant != 1 && variant != 4 && chance(&p->chance, 30);
     if (f->endless) {
         wait->deadline_ns = ZKL_NO_DEADLINE;
@@ -269,7 +267,7 @@ static void choose_wait(struct player *p, struct fiber *f, struct zkl_wait *wait
 static void begin_one(struct player *p, struct station *s, int variant)
 {
     struct fiber *f = idle_one(p);
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_wait wait;
 
     if (f == NULL || !station_enter(s, false))
         return;
@@ -295,18 +293,32 @@ struct flock {
     int begun;
 };
 
+/* Up to three wait, each for an owner of its own; less only if the client is closed meanwhile. */
+static void flock_begin(struct player *p, struct flock *flock, struct zkl_mutex *mutex,
+                        const struct zkl_wait *wait)
+{
+    for (int i = 0; i < 3; i++) {
+        struct zkl_owner **owner = &flock->owner[flock->begun];
+        CALL(p, zkl_owner_new(owner), MAY_0);
+        if (CALL(p,
+                 zkl_mutex_acquire_async(*owner, mutex, wait, NULL, note_completion,
+                                         &flock->done[flock->begun], NULL),
+                 MAY_0 | MAY(ZKL_ECLOSED)) == 0)
+            flock->begun++;
+        else
+            CALL(p, zkl_owner_free(*owner), MAY_0);
+    }
+}
+
 static void expect_canceled(struct player *p, struct flock *flock)
 {
-    calling(p, "operations that are canceled while their lock is held");
     for (int i = 0; i < flock->begun; i++) {
+        calling(p, "operations that are canceled while their lock is held");
         while (flock->done[i].calls == 0)
             net_nap_ms(1);
         said(p, "canceled", flock->done[i].code, MAY(ZKL_ECANCELED) | MAY(ZKL_ECLOSED));
-        calling(p, "the next one");
-    }
-    p->call = NULL;
-    for (int i = 0; i < 3; i++)
         CALL(p, zkl_owner_free(flock->owner[i]), MAY_0);
+    }
 }
 
 /* They can't be granted, as the player holds the lock, whose session nobody ends. */
@@ -319,14 +331,7 @@ static void cancel_all(struct player *p, struct station *s)
     if (s->kind == STRUCK || CALL(p, zkl_mutex_lock_for(mutex, soon_ms(p)), MAY_WAIT) != 0)
         return;
     CALL(p, zkl_cancel_new(&wait.cancel), MAY_0);
-    for (int i = 0; i < 3; i++) {
-        CALL(p, zkl_owner_new(&flock.owner[i]), MAY_0);
-        flock.begun +=
-            CALL(p,
-                 zkl_mutex_acquire_async(flock.owner[i], mutex, &wait, NULL, note_completion,
-                                         &flock.done[flock.begun], NULL),
-                 MAY_0 | MAY(ZKL_ECLOSED)) == 0;
-    }
+    flock_begin(p, &flock, mutex, &wait);
     linger(p);
     zkl_cancel_set(wait.cancel);
     zkl_cancel_free(wait.cancel);
@@ -336,34 +341,30 @@ static void cancel_all(struct player *p, struct station *s)
 
 /* --- several are woken together --------------------------------------------------------------- */
 
-/* Release as soon as one reader has it: a writer may queue behind that reader, and the next reader
- * behind the writer. */
-static bool give_back_one(struct player *p, struct station *s, struct zkl_owner *owner, int code)
+static void give_back_one(struct player *p, struct station *s, struct zkl_owner *owner, int code)
 {
-    struct zkl_mutex *reads = zkl_rwlock_reader(s->rwlock);
     struct zkl_owner *before = zkl_owner_use(owner);
 
     if (said(p, "a reader behind a writer", code, MAY_0 | MAY(ZKL_ECLOSED)) == 0)
-        CALL(p, zkl_mutex_unlock(reads), MAY_UNLOCK);
+        CALL(p, zkl_mutex_unlock(zkl_rwlock_reader(s->rwlock)), MAY_UNLOCK);
     zkl_owner_use(before);
     CALL(p, zkl_owner_free(owner), MAY_0);
-    return true;
 }
 
+/* Release as soon as one reader has it: a writer may queue behind that reader, and the next reader
+ * behind the writer. */
 static void expect_grants(struct player *p, struct station *s, struct flock *flock)
 {
-    bool over[3] = {false};
-    int left = flock->begun;
+    int at = 0;
 
-    while (left > 0) {
+    for (int left = flock->begun; left > 0; left--) {
         calling(p, "readers that wait for a writer that has left");
-        int at = 0;
-        while (over[at] || flock->done[at].calls == 0) {
+        while (flock->owner[at] == NULL || flock->done[at].calls == 0) {
             at = (at + 1) % flock->begun;
             net_nap_ms(at == 0);
         }
-        over[at] = give_back_one(p, s, flock->owner[at], flock->done[at].code);
-        left--;
+        give_back_one(p, s, flock->owner[at], flock->done[at].code);
+        flock->owner[at] = NULL;
     }
 }
 
@@ -372,22 +373,12 @@ static void expect_grants(struct player *p, struct station *s, struct flock *flo
 static void wake_all(struct player *p, struct station *s)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct zkl_mutex *reads = zkl_rwlock_reader(s->rwlock), *writes = zkl_rwlock_writer(s->rwlock);
+    struct zkl_mutex *writes = zkl_rwlock_writer(s->rwlock);
     struct flock flock = {.begun = 0};
 
     if (!fibers_idle(p) || CALL(p, zkl_mutex_lock_for(writes, soon_ms(p)), MAY_WAIT) != 0)
         return;
-    for (int i = 0; i < 3; i++) {
-        struct zkl_owner **owner = &flock.owner[flock.begun];
-        CALL(p, zkl_owner_new(owner), MAY_0);
-        if (CALL(p,
-                 zkl_mutex_acquire_async(*owner, reads, &wait, NULL, note_completion,
-                                         &flock.done[flock.begun], NULL),
-                 MAY_0 | MAY(ZKL_ECLOSED)) == 0)
-            flock.begun++;
-        else
-            CALL(p, zkl_owner_free(*owner), MAY_0);
-    }
+    flock_begin(p, &flock, zkl_rwlock_reader(s->rwlock), &wait);
     net_nap_ms(chance_between(&p->chance, 0, 50)); /* most are queued by then */
     CALL(p, zkl_mutex_unlock(writes), MAY_UNLOCK);
     expect_grants(p, s, &flock);

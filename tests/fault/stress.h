@@ -173,8 +173,9 @@ struct act {
     int variants, weight;
 };
 
-int64_t soon_ns(struct player *p); /* a deadline */
-int64_t soon_ms(struct player *p); /* a timeout */
+int64_t soon_ns(struct player *p);           /* a deadline */
+int64_t soon_ms(struct player *p);           /* a timeout */
+struct zkl_wait some_wait(struct player *p); /* until then, by a lease now and then */
 void linger(struct player *p);
 struct seat *any_seat(struct player *p, struct station *s);
 /* All the questions about what the caller holds. */

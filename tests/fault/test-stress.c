@@ -4,8 +4,7 @@
  * drawn by a seed. The test checks that each call returns only what its header says and none hangs, that no
  * two exclusive holders are inside together, and that nothing is left.
  *
- * test-stress [--seed N] [--seconds S], or ZKL_STRESS_SEED and ZKL_STRESS_SECONDS. The seed decides what each
- * thread does, not when. */
+ * ZKL_STRESS_SEED decides what each thread does, not when. */
 
 #include "stress.h"
 
@@ -393,11 +392,5 @@ int main(int argc, char **argv)
         return worker(atoi(argv[2]), atoi(argv[3]));
     seed = given("ZKL_STRESS_SEED", (uint64_t)(net_boot_ns() % 1000000));
     seconds = (long)given("ZKL_STRESS_SECONDS", (uint64_t)test_length(600, 8));
-    for (; argc > 2 && argv[1][0] == '-'; argc -= 2, argv += 2) {
-        if (strcmp(argv[1], "--seed") == 0)
-            seed = strtoull(argv[2], NULL, 10);
-        else if (strcmp(argv[1], "--seconds") == 0)
-            seconds = strtol(argv[2], NULL, 10);
-    }
     return fault_main(argc, argv, NULL);
 }

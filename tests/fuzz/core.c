@@ -1,31 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target core: the bytes are events for one core, with everything that can own something
- * there. The server may answer requests with anything, in their order; links may break and
- * sessions end at any time; owners keep to the rules. Each event is checked: owners get their
- * notifications in an order that makes sense, nobody gets a lock unless a list showed that it
- * was theirs, counters are what they count, and the core asks for nothing that can't be asked
- * for. At the end every owner leaves, once, and neither memory nor a watch nor a request stays.
- * Asserts in the core are part of it. With FUZZ_TRACE in the environment a replay prints what
- * happens. */
+ * Fuzz target core: a schedule of the simulation (tests/sim), with all that it asks. The first bytes choose its
+ * world, each one behind them one step of chaos: what happens in a step follows from its byte alone. So the fuzzer
+ * looks for worlds and orders of steps that lead to where no other has been.
+ *
+ * More comes than the simulation has. In some worlds the core's requests for memory are refused now and then. In
+ * others its server answers with what can't be: other codes, lists without some, other numbers and data, an answer
+ * that comes twice, an event of some watch, or of the session. In odd ones, too, names are of all kinds, handles don't
+ * know the number of permits, and a first read is wanted. There nothing is asked, from the first lie on, that only the
+ * truth can answer; but owners still get their notifications in an order that makes sense, nobody holds by a list that
+ * shows somebody before, the core counts right, and when the clients close all of it is gone.
+ *
+ * Asserts in the core are part of it. With FUZZ_TRACE in the environment a replay prints what happens. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/due.h"
-#include "core/opcode.h"
-#include "core/watch.h"
-#include "stream.h"
+#include "core/queue.h"
+#include "sim/world.h"
 
-#define BOOT_AHEAD_NS (5000 * 1000 * MS)
-#define EVENTS 2000
+#define HEAD 4 /* bytes that choose the world */
+#define LIES_ONCE_IN 8
+#define SCARCE_ONCE_IN 16
+#define LISTED_MAX 64
 
-static struct stream the_stream;
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-void say(const struct stream *s, const char *format, ...)
+static struct {
+    bool lies, scarce, odd; /* what may happen */
+    bool lied, refused;     /* what has */
+    struct fake_prng prng;
+    int step;              /* that this draws for */
+    const char *list_path; /* NULL: the answer that comes is no list; */
+    const struct zkl_reply *list;
+} liar;
+
+void say(const char *format, ...)
 {
+    static int wanted = -1;
     va_list args;
-    if (!s->verbose)
+
+    if (wanted < 0)
+        wanted = getenv("FUZZ_TRACE") != NULL;
+    if (!wanted)
         return;
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -33,380 +50,345 @@ void say(const struct stream *s, const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* --- memory --------------------------------------------------------------- */
+void wrong(const char *format, ...)
+{
+    va_list args;
 
-/* The program is linked so that the core's malloc and calloc come here. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputs(" (not true)\n", stderr);
+    abort();
+}
+
+/* By the step's byte, too. */
+static unsigned draw(unsigned n)
+{
+    int step = schedule_step();
+
+    if (step != liar.step)
+        liar.prng.state = (uint64_t)step << 8 | (step < schedule_steps ? schedule_bytes[step] : 0);
+    liar.step = step;
+    return fake_random(&liar.prng, n);
+}
+
+/* What the linker puts in the place of a function of that name (meson.build). */
+#define WRAP(type, name, parameters)                                                               \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters
+
+/* --- memory --------------------------------------------------------------- */
 
 static int spare = -1; /* this many allocations succeed before one fails; negative: all do */
 
 static bool is_refused(void)
 {
-    return spare >= 0 && spare-- == 0;
+    bool refused = spare >= 0 && spare-- == 0;
+
+    liar.refused = liar.refused || refused;
+    return refused;
 }
 
-void *__wrap_malloc(size_t size)
+/* The core's come here, those of the tests' own files do not. */
+WRAP(void *, malloc, (size_t size))
 {
-    return is_refused() ? NULL : __real_malloc(size);
+    return is_refused() ? NULL : malloc(size);
 }
 
-void *__wrap_calloc(size_t n, size_t size)
+WRAP(void *, calloc, (size_t n, size_t size))
 {
-    return is_refused() ? NULL : __real_calloc(n, size);
+    return is_refused() ? NULL : calloc(n, size);
 }
 
-/* --- the port ------------------------------------------------------------- */
+/* --- lies ----------------------------------------------------------------- */
 
-static struct stream *stream_of(struct zkl_port *port)
+/* What an answer points to; good until the next one. */
+static const char *listed[LISTED_MAX];
+static char renamed[ZKL_NODE_NAME_MAX + 12];
+
+/* A number that is used up, or not to be expected. */
+static const char *with_another_number(const char *name)
 {
-    return (struct stream *)((char *)port - offsetof(struct stream, port));
+    static const int32_t odd[] = {0,  1,        ZKL_SEQUENCE_HARD - 1, ZKL_SEQUENCE_HARD, INT32_MAX,
+                                  -1, INT32_MIN};
+    size_t length = strlen(name);
+
+    snprintf(renamed, sizeof renamed, "%.*s%010d", length > 10 ? (int)length - 10 : 0, name,
+             odd[draw(sizeof odd / sizeof *odd)]);
+    return renamed;
 }
 
-static void check_path(const struct zkl_request *r, const char *path)
+static void lie_about_children(struct zkl_reply *reply)
 {
-    bool whole =
-        strcmp(path, "/") == 0 && (r->kind == ZKL_REQ_KEEPALIVE || r->kind == ZKL_REQ_STAT);
+    unsigned without = liar.list_path ? draw(256) : 0, other = draw(8);
+    size_t count = 0;
+
+    for (size_t i = 0; i < reply->child_count && count < LISTED_MAX; i++) {
+        if (without >> i % 8 & 1)
+            continue;
+        listed[count++] = i == other ? with_another_number(reply->children[i]) : reply->children[i];
+    }
+    reply->children = listed;
+    reply->child_count = count;
+}
+
+static void lie_about_data(struct zkl_reply *reply)
+{
+    static const char *const data[] = {"3", "2", "1", "100000", "", "note", ZKL_REVOCATION, NULL};
+
+    reply->data = data[draw(sizeof data / sizeof *data)];
+    reply->data_size = reply->data ? strlen(reply->data) : 0;
+    reply->version = (int32_t)draw(3);
+}
+
+static void lie_about_code(struct zkl_reply *reply)
+{
+    static const enum zkl_answer answers[] = {
+        ZKL_ANSWER_LINK,   ZKL_ANSWER_NONODE,        ZKL_ANSWER_EXISTS,    ZKL_ANSWER_NOTEMPTY,
+        ZKL_ANSWER_NOAUTH, ZKL_ANSWER_UNIMPLEMENTED, ZKL_ANSWER_NOWATCHER, ZKL_ANSWER_QUOTA,
+        ZKL_ANSWER_NOMEM,  ZKL_ANSWER_ROLLED_BACK,   ZKL_ANSWER_OTHER};
+
+    *reply = (struct zkl_reply){.id = reply->id,
+                                .answer = answers[draw(sizeof answers / sizeof *answers)],
+                                .stamp = reply->stamp,
+                                .failed_check = draw(MEMBERS + 1)};
+}
+
+static void lie_about(struct zkl_reply *reply)
+{
+    unsigned what = reply->answer == ZKL_ANSWER_OK ? draw(6) : 0;
+
+    if (what == 0)
+        lie_about_code(reply);
+    else if (what == 1)
+        reply->node_session++;
+    else if (what == 2)
+        reply->czxid = draw(2);
+    else if (reply->name)
+        reply->name = with_another_number(reply->name);
+    else if (reply->children)
+        lie_about_children(reply);
+    else
+        lie_about_data(reply);
+}
+
+static void lie_about_session(struct client *c)
+{
+    static const enum zkl_session_event_type types[] = {
+        ZKL_SE_UP, ZKL_SE_UP, ZKL_SE_DOWN, ZKL_SE_EXPIRED, ZKL_SE_PROBE_UP, ZKL_SE_PROBE_DOWN};
+    struct zkl_session_event event = {.type = types[draw(6)],
+                                      .now = now_of(c),
+                                      .session = c->core.session.id + draw(2),
+                                      .timeout_ms = FAKE_TIMEOUT_MS,
+                                      .opened_boot_ns = now_of(c).boot_ns,
+                                      .first = c->core.session.id == 0};
+
+    say("  a lie: session event %d", event.type);
+    zkl_core_session_event(&c->core, &event);
+}
+
+static void begin_to_lie(struct world *w)
+{
+    liar.lied = true;
+    w->denied = w->strangers = true; /* by a lie, a node is denied, and order is lost */
+}
+
+WRAP(void, zkl_core_reply,
+     (struct zkl_core * core, struct zkl_time now, const struct zkl_reply *reply))
+{
+    struct world *w = ((struct client *)core)->world;
+    struct zkl_reply told = *reply;
+    bool lies = liar.lies && !w->healing && draw(LIES_ONCE_IN) == 0;
+
+    if (w->healing) {
+        spare = -1;
+    } else if (liar.scarce && draw(SCARCE_ONCE_IN) == 0) {
+        w->out_of_memory = true;
+        spare = (int)draw(4);
+    }
+    if (lies) {
+        begin_to_lie(w);
+        lie_about(&told);
+        say("  a lie: %d, %zu children", told.answer, told.child_count);
+    }
+    liar.list = &told;
+    __real_zkl_core_reply(core, now, &told);
+    liar.list_path = NULL;
+    if (lies && draw(4) == 0)
+        __real_zkl_core_reply(core, now, &(struct zkl_reply){.id = told.id});
+    if (lies && draw(4) == 0)
+        zkl_core_fired(core, now, 1 + draw(64), draw(2) ? ZKL_FIRED_DELETED : ZKL_FIRED_OTHER);
+    if (lies && draw(8) == 0 && !client_is_gone((struct client *)core))
+        lie_about_session((struct client *)core);
+}
+
+WRAP(void, client_begin, (struct client * c, int timeout_ms, int declared_ms))
+{
+    __real_client_begin(c, timeout_ms, declared_ms);
+    if (!liar.odd)
+        return;
+    begin_to_lie(c->world);
+    c->core.first_read_wanted = true;
+    c->view.permits = 0;
+}
+
+WRAP(void, owner_start, (struct owner * o, struct zkl_lock_request *lock_request))
+{
+    struct zkl_naming *naming = &lock_request->naming;
+
+    if (liar.odd && o->kind == PART_LOCK && naming->role == ZKL_ROLE_LOCK) {
+        naming->names = (enum zkl_names)draw(3);
+        if (naming->names == ZKL_NAMES_NAMED)
+            strcpy(naming->name, "mine");
+        lock_request->unlisted = lock_request->unlisted && naming->names != ZKL_NAMES_NAMED;
+    }
+    __real_owner_start(o, lock_request);
+}
+
+/* --- what is asked instead of what only the truth can answer --------------- */
+
+/* Not the checks, once a lie was told. */
+#define TRUTH(name, parameters, arguments)                                                         \
+    WRAP(void, name, parameters)                                                                   \
+    {                                                                                              \
+        if (!liar.lied)                                                                            \
+            __real_##name arguments;                                                               \
+    }
+
+TRUTH(check_grant, (struct world * w, const struct place *place), (w, place))
+TRUTH(check_hold, (const struct client *c, const struct zkl_contender_machine *m), (c, m))
+TRUTH(check_loss, (struct world * w, const struct place *place, int reason), (w, place, reason))
+TRUTH(check_expiry, (struct world * w, int64_t session), (w, session))
+TRUTH(check_opening, (struct client * c), (c))
+TRUTH(check_world, (struct world * w), (w))
+TRUTH(reader_came_in, (struct client * c), (c))
+TRUTH(permits_were_granted, (struct owner * o), (o))
+
+WRAP(void, check_process, (struct client * c))
+{
+    if (!liar.lied) {
+        __real_check_process(c);
+    } else if (!c->dead) {
+        check_figures(c, true);
+        queries_check(c);
+    }
+}
+
+WRAP(void, check_unlocked, (struct world * w, const struct unlocked *unlocked, int code))
+{
+    if (!liar.lied)
+        __real_check_unlocked(w, unlocked, code);
+    must(code == ZKL_OK || code == ZKL_ELOST || code == ZKL_EUNCONFIRMED || code == ZKL_EDOUBT ||
+         code == ZKL_EACCES);
+}
+
+WRAP(void, check_answer,
+     (const struct client *c, const struct zkl_query *query, int code,
+      const struct zkl_reply *reply))
+{
+    if (!liar.lied)
+        __real_check_answer(c, query, code, reply);
+    must(reply || code == ZKL_ECLOSED || code == ZKL_EAUTH);
+    must((reply != NULL) == (code == 0));
+    must(!reply || reply->answer != ZKL_ANSWER_LINK || query->once);
+}
+
+/* A lie may be why, except for what the owner or the client does itself. */
+WRAP(bool, may_fail, (const struct client *c, int code))
+{
+    if (!liar.lied)
+        return __real_may_fail(c, code);
+    return code < 0 && code != ZKL_ETIMEDOUT && code != ZKL_ECANCELED && code != ZKL_EBUSY &&
+           code != ZKL_EUNPROVED && (code != ZKL_ECLOSED || c->closed) &&
+           (code != ZKL_EAUTH || c->refused);
+}
+
+/* Whom a lie keeps waiting leaves as its client closes; or a node of which the core could keep no note, for want of
+ * memory (src/core/leftovers.c). */
+WRAP(bool, check_done, (const struct world *w))
+{
+    for (int i = 0; (liar.lied || liar.refused) && i < w->client_count; i++)
+        proc_close((struct client *)&w->clients[i]);
+    return __real_check_done(w);
+}
+
+WRAP(void, reply_comes, (struct client * c, const struct fake_message *message))
+{
+    enum zkl_request_kind kind = message->request.kind;
+    bool is_list = kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH;
+
+    liar.list_path = is_list ? message->request.path : NULL;
+    __real_reply_comes(c, message);
+}
+
+WRAP(void, check_nothing_left, (struct world * w))
+{
+    if (!liar.lied && !liar.refused)
+        __real_check_nothing_left(w);
+}
+
+static bool is_first(enum zkl_contender_state state)
+{
+    return state == ZKL_CONTENDER_CONFIRMING || state == ZKL_CONTENDER_HOLDING;
+}
+
+/* By the list that came, whatever it says, nobody was before; or without one, where that is enough. */
+WRAP(void, contender_moved,
+     (struct client * c, const struct zkl_contender_machine *m, enum zkl_contender_state from,
+      bool numbered, bool member))
+{
+    const struct zkl_naming *naming = &m->lock_request.naming;
+
+    __real_contender_moved(c, m, from, numbered, member);
+    if (!is_first(m->state) || is_first(from) || m->downgrade_from[0])
+        return;
+    if (!liar.list_path || strcmp(liar.list_path, m->lock_request.path->text) != 0) {
+        must(numbered || member ||
+             (from == ZKL_CONTENDER_WAITING && naming->role == ZKL_ROLE_LOCK &&
+              m->pred_is_exclusive_mutex));
+        return;
+    }
+    struct zkl_look look =
+        zkl_queue_position(naming, liar.list->children, liar.list->child_count, m->node);
+    must(look.present);
+    must(naming->role == ZKL_ROLE_PERMIT ? look.contenders <= (size_t)m->limit.permits
+                                         : look.before == 0);
+}
+
+static void check_path(const struct zkl_request *request, const char *path)
+{
+    bool whole = strcmp(path, "/") == 0 &&
+                 (request->kind == ZKL_REQ_KEEPALIVE || request->kind == ZKL_REQ_STAT);
     must(whole || !zkl_node_path_fault(path));
 }
 
-static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
+/* The core asks for nothing that can't be asked for. */
+WRAP(enum zkl_answer, client_sends, (struct client * c, const struct zkl_request *request))
 {
-    struct stream *s = stream_of(port);
-    must(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_KEEPALIVE);
-    must(r->path || r->check_count > 0);
-    if (r->path)
-        check_path(r, r->path);
-    for (size_t i = 0; i < r->check_count; i++)
-        check_path(r, r->checks[i]);
-    return server_send(s, r);
-}
-
-static void port_notification(struct zkl_port *port, struct zkl_contender *c,
-                              const struct zkl_notification *news)
-{
-    owners_notification(stream_of(port), c, news);
-}
-
-static void port_session(struct zkl_port *port, unsigned actions)
-{
-    struct stream *s = stream_of(port);
-    say(s, "  session: %#x", actions);
-    if (actions & (ZKL_SA_EXPIRE | ZKL_SA_CLOSED | ZKL_SA_FAIL))
-        server_forget(s);
-    if (actions & ZKL_SA_ADOPT_PROBE)
-        s->session = s->core.session.id;
-}
-
-static void port_random(struct zkl_port *port, unsigned char bytes[16])
-{
-    unsigned number = ++stream_of(port)->guids;
-    memset(bytes, 0, 16);
-    memcpy(bytes, &number, sizeof number);
-}
-
-static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
-{
-    char line[ZKL_TRACE_MAX];
-    zkl_trace_format(trace, line);
-    must(line[0] == '[' && strlen(line) < ZKL_TRACE_MAX - 1);
-    say(stream_of(port), "%s", line);
-}
-
-/* --- what is true after each event ---------------------------------------- */
-
-static size_t count_awaited(const struct zkl_core *core)
-{
-    size_t awaited = 0;
-    for (size_t i = 0; i < ZKL_PENDING_BUCKETS; i++) {
-        for (const struct zkl_pending *slot = core->pending[i]; slot; slot = slot->next)
-            awaited++;
-    }
-    return awaited;
-}
-
-/* One for each path and kind. */
-static size_t count_watches(const struct zkl_core *core)
-{
-    size_t watches = 0;
-    for (size_t i = 0; i < ZKL_WATCH_BUCKETS; i++) {
-        for (const struct zkl_watch *w = core->watches[i]; w; w = w->next) {
-            watches++;
-            for (const struct zkl_watch *other = w->next; other; other = other->next)
-                must(w->type != other->type || strcmp(w->path, other->path) != 0);
-        }
-    }
-    return watches;
-}
-
-static void check_contenders(const struct zkl_core *core, size_t questions)
-{
-    size_t counts[ZKL_COUNTS] = {[ZKL_COUNT_WAITS] = questions};
-    for (const struct zkl_contender *c = core->first; c; c = c->next) {
-        const struct zkl_contender_machine *m = &c->machine;
-        must(m->state != ZKL_CONTENDER_ENDED && (c->next ? c->next->prev == c : core->last == c));
-        for (unsigned i = 0; i < ZKL_COUNTS; i++)
-            counts[i] += zkl_contender_counts(m) >> i & 1;
-    }
-    must(memcmp(counts, core->counts, sizeof counts) == 0);
-}
-
-static void check_all(struct stream *s)
-{
-    const struct zkl_core *core = &s->core;
-    size_t questions = 0, parked = 0;
-    s->left_watches = s->left_watches || zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
-    for (const struct zkl_query *q = core->queries; q; q = q->next) {
-        questions++;
-        parked += q->parked;
-    }
-    check_contenders(core, questions);
-    must(parked == core->parked);
-    must(count_awaited(core) == core->pending_count);
-    must(count_watches(core) == core->watch_count);
-    must(core->watch_bytes <= core->watch_bytes_max);
-    must(core->ephemeral_bytes <= core->ephemeral_bytes_max);
-    must(!core->refused && !zkl_due_any(core));
-    owners_check(s);
-}
-
-/* --- time ----------------------------------------------------------------- */
-
-/* The timer is called whenever it is due, and is not due again immediately for ever. */
-static void run_until(struct stream *s, int64_t mono_ns)
-{
-    int calls = 0;
-    while (zkl_core_next_timeout(&s->core, s->now) <= mono_ns) {
-        int64_t due = zkl_core_next_timeout(&s->core, s->now), step = due - s->now.mono_ns;
-        if (step > 0) {
-            s->now.mono_ns += step;
-            s->now.boot_ns += step;
-            calls = 0;
-        }
-        must(++calls < 20);
-        owners_note_states(s);
-        zkl_core_timer(&s->core, s->now);
-        check_all(s);
-    }
-    s->now.boot_ns += mono_ns - s->now.mono_ns;
-    s->now.mono_ns = mono_ns;
-}
-
-static void pass_time(struct stream *s)
-{
-    static const int64_t steps[] = {1, 20, 100, 300, 1000, 3000};
-    int64_t ms = steps[fuzz_below(&s->in, sizeof steps / sizeof *steps)];
-    run_until(s, s->now.mono_ns + ms * MS);
-}
-
-/* The machine sleeps: one clock stands still, and no timer runs. */
-static void sleep_on(struct stream *s)
-{
-    int64_t ms = 100 * (int64_t)fuzz_byte(&s->in);
-    s->now.boot_ns += ms * MS;
-    s->now.mono_ns += fuzz_flag(&s->in) ? ms * MS : 0;
-}
-
-/* --- the session ---------------------------------------------------------- */
-
-static void session_event(struct stream *s, enum zkl_session_event_type type, int64_t session)
-{
-    struct zkl_session_event event = {.type = type,
-                                      .now = s->now,
-                                      .session = session,
-                                      .timeout_ms = TIMEOUT_MS,
-                                      .opened_boot_ns = s->now.boot_ns,
-                                      .first = s->core.session.id == 0};
-    zkl_core_session_event(&s->core, &event);
-}
-
-static void link_up(struct stream *s, bool same)
-{
-    server_tell_lost(s);
-    s->session += !same;
-    session_event(s, ZKL_SE_UP, s->session);
-}
-
-static void link_down(struct stream *s)
-{
-    session_event(s, ZKL_SE_DOWN, 0);
-    server_lose(s);
-    if (fuzz_flag(&s->in))
-        server_tell_lost(s);
-}
-
-static void refuse_credential(struct stream *s)
-{
-    s->failed = true;
-    session_event(s, ZKL_SE_AUTH_FAILED, 0);
-}
-
-static void close_core(struct stream *s)
-{
-    s->closed = true;
-    zkl_core_close(&s->core, s->now);
-}
-
-static void act_as_link(struct stream *s)
-{
-    switch (fuzz_below(&s->in, 16)) {
-    case 0:
-        session_event(s, ZKL_SE_EXPIRED, 0);
-        break;
-    case 1:
-        session_event(s, ZKL_SE_PROBE_UP, s->session + 1000);
-        break;
-    case 2:
-        session_event(s, ZKL_SE_PROBE_DOWN, 0);
-        break;
-    case 3:
-        link_up(s, false);
-        break;
-    case 4:
-        if (fuzz_byte(&s->in) == 'x') /* what follows is short */
-            refuse_credential(s);
-        break;
-    case 5:
-        if (fuzz_byte(&s->in) == 'x')
-            close_core(s);
-        break;
-    case 6:
-    case 7:
-    case 8:
-        link_down(s);
-        break;
-    default:
-        link_up(s, true);
-        break;
-    }
-}
-
-/* Requests, and memory. */
-static void refuse(struct stream *s)
-{
-    static const enum zkl_answer answers[] = {ZKL_ANSWER_OK, ZKL_ANSWER_OK, ZKL_ANSWER_NOMEM,
-                                              ZKL_ANSWER_LINK};
-    s->server.refuse = answers[fuzz_below(&s->in, 4)];
-    spare = (int)fuzz_below(&s->in, 8) - 4;
-}
-
-/* An answer that came before, and comes again. */
-static void answer_again(struct stream *s)
-{
-    for (size_t i = 0; i < s->server.request_count; i++) {
-        if (s->server.requests[i].id == s->server.answered)
-            return;
-    }
-    zkl_core_reply(&s->core, s->now, &(struct zkl_reply){.id = s->server.answered});
-}
-
-static void one_event(struct stream *s)
-{
-    unsigned what = fuzz_below(&s->in, 32);
-    say(s, "event %u", what);
-    owners_note_states(s);
-    if (what < 12)
-        server_answer(s, false);
-    else if (what < 21)
-        owners_act(s);
-    else if (what < 24)
-        act_as_link(s);
-    else if (what < 27)
-        pass_time(s);
-    else if (what < 28)
-        server_fire(s);
-    else if (what < 29)
-        server_interfere(s);
-    else if (what < 30)
-        refuse(s);
-    else if (what < 31)
-        sleep_on(s);
-    else
-        answer_again(s);
-    check_all(s);
+    must(zkl_session_connected(&c->core.session) || request->kind == ZKL_REQ_KEEPALIVE);
+    must(request->path || request->check_count > 0);
+    if (request->path)
+        check_path(request, request->path);
+    for (size_t i = 0; i < request->check_count; i++)
+        check_path(request, request->checks[i]);
+    return __real_client_sends(c, request);
 }
 
 /* --- from the beginning to the end ---------------------------------------- */
 
-static void begin(struct stream *s, struct fuzz_bytes in)
-{
-    unsigned how = fuzz_byte(&in);
-    memset(s, 0, offsetof(struct stream, server));
-    memset(s->owners, 0, sizeof *s - offsetof(struct stream, owners));
-    s->server.request_count = s->server.node_count = 0;
-    s->server.watch_count = s->server.answered = 0;
-    s->server.zxid = 100;
-    s->server.counter = (int32_t)(how / 16 % 4) * (ZKL_SEQUENCE_HARD / 3 - 2);
-    s->server.refuse = ZKL_ANSWER_OK;
-    memset(s->server.watches, 0, sizeof s->server.watches);
-    for (size_t i = 0; i < ASKS; i++)
-        s->asks[i].owners = &s->owners[SINGLES + MEMBERS * (i + 1)];
-    s->verbose = getenv("FUZZ_TRACE") != NULL;
-    s->in = in;
-    s->session = 10;
-    s->now = (struct zkl_time){1000 * MS, 1000 * MS + BOOT_AHEAD_NS};
-    s->view.permits = (int)(how / 4 % 4);
-    s->port = (struct zkl_port){.send = port_send,
-                                .notification = port_notification,
-                                .session = port_session,
-                                .random = port_random,
-                                .trace = port_trace};
-    zkl_core_init(&s->core, &s->port, TIMEOUT_MS, 0);
-    owners_init(s);
-    s->core.first_read_wanted = how & 1;
-    if (how >> 6 == 3)
-        s->core.watch_bytes_max = 200; /* a few watches */
-    s->core.share_from = 1 + how % 4;
-    s->core.unlisted_from = how % 3;
-    if (how & 2)
-        link_up(s, true);
-}
-
-/* The server is well, and answers what is true. */
-/* Those that the server did not remove stay until they fire, also if it would now. */
-static bool watches_are_gone(const struct stream *s)
-{
-    return s->core.watch_count == 0 || s->left_watches;
-}
-
-static void leave_in_peace(struct stream *s)
-{
-    for (int i = 0; i < 3000; i++) {
-        if (owners_are_gone(s) && s->server.request_count == 0 && s->core.removals_due == 0 &&
-            watches_are_gone(s))
-            break;
-        owners_note_states(s);
-        if (!zkl_session_connected(&s->core.session))
-            link_up(s, true);
-        check_all(s);
-        owners_go(s);
-        server_answer(s, true);
-        run_until(s, s->now.mono_ns + 20 * MS);
-        check_all(s);
-    }
-    must(owners_are_gone(s) && !s->core.first);
-    must(s->core.pending_count == 0 && watches_are_gone(s) && !s->core.removing);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct stream *s = &the_stream;
-    struct fuzz_bytes in = {data, data + size};
-    bool closes = fuzz_flag(&in);
-    spare = -1;
-    begin(s, in);
-    for (int i = 0; i < EVENTS && fuzz_left(&s->in) > 0; i++)
-        one_event(s);
+    static struct tally tally;
+    uint8_t head[HEAD] = {0};
 
-    s->server.refuse = ZKL_ANSWER_OK;
+    memcpy(head, data, size < HEAD ? size : HEAD);
+    schedule_bytes = data + HEAD;
+    schedule_steps = size < HEAD ? 0 : (int)(size - HEAD);
+    liar = (typeof(liar)){
+        .lies = head[0] & 1, .scarce = head[0] & 2, .odd = (head[0] & 5) == 5, .step = -2};
     spare = -1;
-    s->in.at = s->in.end;
-    owners_note_states(s);
-    if (closes)
-        close_core(s);
-    leave_in_peace(s);
-    zkl_core_fini(&s->core);
+    schedule_run(head[1] | (uint64_t)head[2] << 8 | (uint64_t)head[3] << 16, NULL, &tally);
+    spare = -1;
     return 0;
 }

@@ -163,16 +163,20 @@ static void check_node(struct world *w, const struct place *place)
 }
 
 /* Modes: F27. */
-void check_grant(struct world *w, const struct place *place)
+void check_granted(const struct place *place)
 {
     const struct zkl_contender_machine *m = &place->contender.machine;
-    const struct client *c = place->client;
     struct zkl_node_name at;
     must(zkl_name_parse(m->node, &m->lock_request.naming, &at) &&
          !zkl_sequence_exhausted(at.sequence));
     must(zkl_name_is_retained(m->node) ==
          m->lock_request.retained); /* others ask for it by its name */
-    must(now_of(c).boot_ns < zkl_session_window_end(&c->core.session));
+    must(now_of(place->client).boot_ns < zkl_session_window_end(&place->client->core.session));
+}
+
+void check_grant(struct world *w, const struct place *place)
+{
+    const struct client *c = place->client;
     if (was_deleted(place))
         return;
     /* Answers of before the data was lost may be read after it: a session that is lost too. */
@@ -320,6 +324,21 @@ static void check_watches(const struct client *c)
     }
 }
 
+/* One for each path and kind; one that was left to fire may have another one planned beside it. */
+static void check_watch_count(const struct zkl_core *core)
+{
+    size_t watches = 0;
+    for (int i = 0; i < ZKL_WATCH_BUCKETS; i++) {
+        for (const struct zkl_watch *watch = core->watches[i]; watch; watch = watch->next) {
+            watches++;
+            for (const struct zkl_watch *other = watch->next; other; other = other->next)
+                must(watch->type != other->type || strcmp(watch->path, other->path) != 0 ||
+                     leaves_watches(core));
+        }
+    }
+    must(watches == core->watch_count && core->watch_bytes <= core->watch_bytes_max);
+}
+
 static void check_pending(const struct client *c)
 {
     size_t awaited = 0;
@@ -341,7 +360,6 @@ static void check_contender(const struct client *c, const struct zkl_contender *
 {
     const struct zkl_contender_machine *m = &o->machine;
     const struct zkl_watch *watch = o->subs[ZKL_SUB_PRED].watch;
-    must(m->state != ZKL_CONTENDER_ENDED);
     must(!watch || m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_LISTING ||
          !fake_find(&c->world->fake, watch->path)); /* that ends it */
     /* A node must be deleted, and its contender has no request under way: the core tries again. */
@@ -349,7 +367,6 @@ static void check_contender(const struct client *c, const struct zkl_contender *
     bool busy = m->create_out || m->list_out || m->delete_out;
     must(!leaves || !m->on_server || busy || c->core.counts[ZKL_COUNT_RETRIES] > 0);
     check_predecessor(c, o);
-    check_lease(c, m);
 }
 
 static void check_counts(const struct client *c)
@@ -367,8 +384,8 @@ static void check_counts(const struct client *c)
     for (const struct zkl_leftover *l = c->core.leftovers.first; l; l = l->next)
         owned += l->bytes;
     must(memcmp(counts, c->core.counts, sizeof counts) == 0);
-    must(owned == c->core.ephemeral_bytes && owned <= c->core.ephemeral_bytes_max);
-    must(!c->core.refused);
+    must(owned == c->core.ephemeral_bytes);
+    must(!c->core.refused && !zkl_due_any(&c->core));
 }
 
 /* Is the node that was asked about there, in the leader's eyes? */
@@ -418,18 +435,31 @@ static void check_idle(const struct client *c)
     must(((const struct place *)c->local_queue.holder)->owner == NULL && !c->local_queue.first);
 }
 
-void check_core(const struct client *c, bool with_tables)
+void check_figures(const struct client *c, bool with_tables)
 {
     check_group(c);
     check_counts(c);
-    for (const struct zkl_contender *o = c->core.first; o; o = o->next)
-        check_contender(c, o);
+    for (const struct zkl_contender *o = c->core.first; o; o = o->next) {
+        must(o->machine.state != ZKL_CONTENDER_ENDED);
+        must(o->next ? o->next->prev == o : c->core.last == o);
+        check_lease(c, &o->machine);
+    }
     check_heartbeat(c);
     check_idle(c);
     if (!with_tables)
         return;
     check_pending(c);
-    check_watches(c);
+    check_watch_count(&c->core);
+}
+
+void check_core(const struct client *c, bool with_tables)
+{
+    check_figures(c, with_tables);
+    must(c->core.ephemeral_bytes <= c->core.ephemeral_bytes_max);
+    for (const struct zkl_contender *o = c->core.first; o; o = o->next)
+        check_contender(c, o);
+    if (with_tables)
+        check_watches(c);
 }
 
 /* --- at the end ----------------------------------------------------------- */

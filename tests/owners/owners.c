@@ -47,6 +47,7 @@ static bool may_fail_with(const struct place *place, int code)
 static void on_granted(struct world *w, struct place *place)
 {
     must(place->phase == WAITING);
+    check_granted(place);
     check_grant(w, place);
     place->session = place->client->core.session.id;
     place->phase = GRANTED;

@@ -158,7 +158,9 @@ int permits_out(const struct world *w);
 bool is_proved(const struct place *place);
 /* A hold was reported as SUSPECT, and was so before or not, or as HELD. */
 void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news);
-/* At the moment of a grant. */
+/* At the moment of a grant: what the core can know, */
+void check_granted(const struct place *place);
+/* and what is true. */
 void check_grant(struct world *w, const struct place *place);
 /* When a contender gets to HOLDING by what its server has just shown it. */
 void check_hold(const struct client *c, const struct zkl_contender_machine *m);
@@ -170,8 +172,10 @@ struct unlocked check_unlock(const struct place *place);
 void check_unlocked(struct world *w, const struct unlocked *unlocked, int code);
 /* A session is about to expire. */
 void check_expiry(struct world *w, int64_t session);
-/* What the core knows of itself, its contenders and its watches; the tables are large: what is wrong with them
- * stays so for a while. */
+/* What the core knows of itself, whatever it was told; the tables are large: what is wrong with them stays so for a
+ * while. */
+void check_figures(const struct client *c, bool with_tables);
+/* That, and what it knows of its contenders and its watches. */
 void check_core(const struct client *c, bool with_tables);
 void check_exclusion(struct world *w);
 /* By the true clock the session lives as long as its window. */

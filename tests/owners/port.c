@@ -123,6 +123,7 @@ static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
     if (!saying)
         return;
     zkl_trace_format(trace, line);
+    must(line[0] == '[' && strlen(line) < ZKL_TRACE_MAX - 1);
     say("  %d %s", name_of(c), line);
 }
 

@@ -153,9 +153,9 @@ struct fake_handle {
     bool outdated;   /* what begins this link touched the session some time ago */
 };
 
-/* For each of a list; it may be const, and must not grow meanwhile. */
+/* For each of a list; it may be const, or NULL, and must not grow meanwhile. */
 #define each_of(list, count, item)                                                                 \
-    for (__typeof__((list) + 0) item = (list); item < (list) + (count); item++)
+    for (__typeof__((list) + 0) item = (list); item && item < (list) + (count); item++)
 #define each_node(fake, node) each_of((fake)->nodes, (fake)->node_count, node)
 #define each_change(fake, change) each_of((fake)->changes, (fake)->change_count, change)
 

@@ -9,6 +9,8 @@
 const char *const root_paths[LEASES + 1] = {"/a", "/b/c", "/x/y/z", "/turns", SIM_LEASES};
 static struct world *the_world;
 uint64_t schedule_broken;
+int schedule_steps = CHAOS_STEPS;
+const unsigned char *schedule_bytes;
 
 unsigned rnd(struct world *w, unsigned n)
 {
@@ -33,6 +35,8 @@ int schedule_step(void)
 static void reseed(struct world *w)
 {
     struct fake_prng mixer = {.state = w->seed * UINT64_C(0x2545f4914f6cdd1d) + (uint64_t)w->step};
+    if (schedule_bytes && w->step >= 0 && w->step < schedule_steps)
+        mixer.state += (uint64_t)schedule_bytes[w->step] << 32;
     w->prng.state = fake_random64(&mixer);
 }
 
@@ -119,7 +123,7 @@ static void world_init(struct world *w)
 
 static void chaos(struct world *w, const bool *skip)
 {
-    for (w->step = 0; w->step < CHAOS_STEPS; w->step++) {
+    for (w->step = 0; w->step < schedule_steps; w->step++) {
         if (skip && skip[w->step])
             continue;
         reseed(w);

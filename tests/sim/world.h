@@ -93,7 +93,7 @@ struct world {
     struct place places[CLIENTS * PLACES_EACH];
     int client_count, owner_count, place_count;
     struct tally *tally;
-    int step; /* of chaos, then CHAOS_STEPS */
+    int step; /* of chaos, then their number */
     size_t core_steps;
     int64_t last_token[ROOTS + 1], last_writer[ROOTS + 1];
     int64_t rates[CLIENTS]; /* of clocks, in ns per ms more than the servers' */
@@ -141,6 +141,9 @@ void happened(struct world *w, enum sim_fault fault);
 void schedule_run(uint64_t seed, const bool *skip, struct tally *tally);
 /* For all schedules: enum fake_switch, as bits. */
 extern uint64_t schedule_broken;
+/* For a fuzzer: how long chaos is, and a byte for each step, by which it draws (NULL: by the seed alone). */
+extern int schedule_steps;
+extern const unsigned char *schedule_bytes;
 /* Of the schedule that runs now, also when it went wrong. */
 int schedule_step(void);
 
