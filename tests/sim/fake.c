@@ -1431,10 +1431,12 @@ static void negotiate(struct fake_handle *h)
 }
 
 /* After the next link, and before the client has looked for it for the last time. Of a timeout that
- * a server has raised no client knows whether it holds. */
+ * a server has raised no client knows whether it holds, also after another one has lowered it. */
 static int longest_late_ms(const struct fake_handle *h)
 {
-    return (h->timeout_ms < FAKE_TIMEOUT_MS ? h->timeout_ms : FAKE_TIMEOUT_MS) / 2;
+    int capped_ms = h->fake->rules.capped_ms;
+    int least_ms = h->timeout_ms < FAKE_TIMEOUT_MS ? h->timeout_ms : FAKE_TIMEOUT_MS;
+    return (capped_ms != 0 && capped_ms < least_ms ? capped_ms : least_ms) / 2;
 }
 
 /* silently: no event reports it. */
