@@ -119,7 +119,7 @@ struct zkl_client_options {
      * addresses that the servers name there for clients. A list that can't be read, or lacks a
      * client port, changes nothing; the log says so */
     int64_t follow_ensemble;
-    /* how many bytes the paths of the session's ephemeral nodes may come to, each with 4 more and
+    /* how many bytes the paths of the session's ephemeral nodes may come to, each with 5 more and
      * with the chroot: a lock beyond that gets ZKL_EFULL. The server ends a session by one
      * transaction with all of these paths, which no server can read above jute.maxbuffer twice; one
      * that has written a longer one does not start again. So give more only where the servers'
