@@ -26,9 +26,14 @@ the peer c, o1.3 of the peer o1. Each worker does one thing at a time and answer
 
 Of zklock's peer alone, for soak and chaos:
 
-    s1.0 roam L multi N MS SEED    N visits, and for MS at least, to sets of L0 to L5 (roam.h), which the seed
-                            draws; "singly": one by one      ok COUNT... of each enum tally
-    s1.w calls MS           is a "roam" of this peer in one call for longer?     ok | error, and which
+    s1.0 do STEP ; STEP...  one after the other (steps.c); an answer of each                 ok ANSWER ANSWER...
+           join M L1,L2.read   a multi-lock of handles that are there
+           enter M MS          lock, also again; MS 0: try, -1: for ever; with the word "cancel" behind it "s1.0 cancel",
+                               which has no answer, ends that: WINDOW,COUNT... or ZKL_E... The journal has each place while
+                               the worker has it.
+           leave M             unlock. Both are -: not done, once an enter has failed, or if M has not been entered.
+           guest comes         what it makes from here on is a client's of its own; "leaves"
+           nap MS; new and drop as above
     s1.w weigh heap         what the process has in use      ok BYTES
     s1.0 leak WHAT          memory, descriptors or threads: it keeps some        ok
     p1.0 play S             what chaos/play.c has, S being its handle of the semaphore's mutex: ok in the end
@@ -139,6 +144,8 @@ class Crew:
         self.peers = {}
         self.busy = set()  # workers that have not answered yet
         self.said = {}  # by worker: what nobody has asked for yet
+        self.parts_of = {}  # by worker: a generator of commands, to which their answers are sent
+        self.calls = {}  # by worker: its last command, and when it was said
         self.ended = ''  # the first one that ended by itself, or not well, as a sentence
 
     # --- processes
@@ -197,6 +204,8 @@ class Crew:
         else:
             self.said[worker] = text.rstrip()
             self.busy.discard(worker)
+            if worker in self.parts_of:
+                self.go_on(worker, self.said.pop(worker))
 
     def listen(self, seconds):
         """Take what the peers say, for at most so long."""
@@ -215,16 +224,32 @@ class Crew:
     def say(self, line):
         """Send a command to a worker."""
         worker = line.split(' ')[0]
-        peer = next((peer for name, peer in self.peers.items() if worker.startswith(name)), None)
-        check(peer, f'the peer has ended: {line}')
         check(worker not in self.busy, f'{worker} has not answered yet: {line}')
         self.said.pop(worker, None)
+        self.tell(line)
         self.busy.add(worker)
+        self.calls[worker] = line, time.monotonic()
+
+    def tell(self, line):
+        """One without an answer."""
+        peer = next((peer for name, peer in self.peers.items() if line.startswith(name)), None)
+        check(peer, f'the peer has ended: {line}')
         try:
             peer.process.stdin.write(line.encode() + b'\n')
             peer.process.stdin.flush()
         except BrokenPipeError as error:
             raise Failed(f'the peer has ended: {line}') from error
+
+    def take_part(self, worker, part):
+        """The worker does what the generator draws, until its end."""
+        self.parts_of[worker] = part
+        self.go_on(worker, None)
+
+    def go_on(self, worker, text):
+        try:
+            self.say(self.parts_of[worker].send(text))
+        except StopIteration:
+            del self.parts_of[worker]
 
     def answer_within(self, worker, seconds):
         """Its answer, once; None: there is none."""
@@ -354,10 +379,10 @@ class Crowd(Crew):
         for number, (peer, *_) in enumerate(self.parts):
             self.play(f'{peer}0 drop L{number}')
 
-    def judge(self, each_second=lambda: None):
+    def judge(self, meanwhile=lambda: None):
         """Read the journal until all workers have answered: None, or the first rule that was broken, a worker's error, or that
         nobody came in for long."""
-        lines, end, second = self.journal.lines, time.monotonic() + QUIET_S, 0
+        lines, end = self.journal.lines, time.monotonic() + QUIET_S
         try:
             while self.busy:
                 self.listen(LISTEN_S)
@@ -369,9 +394,7 @@ class Crowd(Crew):
                     lines, end = self.journal.lines, now + QUIET_S
                 if now > end:
                     return 'some worker is not through in time'
-                if now > second:
-                    each_second()
-                    second = now + SECOND_S
+                meanwhile()
             self.journal.read()
         except journal.Broken as broken:
             return str(broken)

@@ -464,6 +464,25 @@ int handle_new(struct zkl_client *client, const char *name, const char *kind, co
     return rc;
 }
 
+int handle_join(struct zkl_client *client, const char *name, char *members)
+{
+    struct handle *each[HANDLE_PATHS_MAX];
+    size_t n = 0;
+
+    for (char *member = strtok_r(members, ",", &members); member != NULL && n < HANDLE_PATHS_MAX;
+         member = strtok_r(NULL, ",", &members)) {
+        if ((each[n++] = handle_find(member)) == NULL)
+            return ZKL_EINVAL;
+    }
+    pthread_mutex_lock(&mu);
+    struct handle *multi = find("");
+    int rc = multi == NULL ? ZKL_ENOMEM : handle_of(multi, client, each, n);
+    if (rc == 0)
+        snprintf(multi->name, sizeof multi->name, "%s", name);
+    pthread_mutex_unlock(&mu);
+    return rc;
+}
+
 static int drop(struct handle *h)
 {
     int rc = h->kind->free(h);

@@ -78,6 +78,8 @@ int handle_new(struct zkl_client *client, const char *name, const char *kind, co
 /* A multi-lock of handles for one place each; without a name, and to be freed by its kind. */
 int handle_of(struct handle *multi, struct zkl_client *client, struct handle *const *members,
               size_t n);
+/* One with a name, of the handles with these names: "L1,L4.read". */
+int handle_join(struct zkl_client *client, const char *name, char *members);
 /* NULL: there is none. */
 struct handle *handle_find(const char *name);
 /* Free it; of a rwlock both halves. */

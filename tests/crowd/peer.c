@@ -14,8 +14,6 @@
 
 #include <zklock/inspect.h>
 
-#include "roam.h"
-
 #define SESSION_MS 30000
 #define CLOSE_MS 30000
 #define RUN_MS 120000
@@ -25,7 +23,7 @@
 #define NAP_NS 100000
 #define PERMIT_NAP_NS 2000000 /* so that permits are out at the same time */
 #define LEAK (64 << 10)
-#define WORDS_MAX 12
+#define WORDS_MAX 256
 #define WORKERS_MAX 24
 #define PLACE_SIZE 120
 #define NODE_SIZE 1300
@@ -48,6 +46,23 @@ static void answer_code(const struct worker *w, int rc)
         answer(w, "no", "");
     else
         answer(w, "error", *zkl_error_detail() ? zkl_error_detail() : zkl_strerror(rc));
+}
+
+int peer_open(struct zkl_client **opened)
+{
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+
+    options.servers = servers;
+    options.session_timeout_ms = SESSION_MS;
+    options.connect_timeout_ms = SESSION_MS;
+    if (peer_prepare != NULL) {
+        peer_prepare(&options, journal, atoi(credential));
+    } else if (credential != NULL) {
+        options.auth_scheme = "digest";
+        options.auth_credential = credential;
+        options.acl = ZKL_ACL_CREATOR;
+    }
+    return zkl_client_open(opened, &options);
 }
 
 /* --- the record of calls, for tests/linear: all languages write it by CLOCK_MONOTONIC ---------- */
@@ -112,7 +127,7 @@ static void record_codes(const struct worker *w, const struct handle *h, const s
 
 /* --- one lock, one unlock ---------------------------------------------------------------------- */
 
-static struct zkl_wait wait_for(int64_t ms)
+struct zkl_wait wait_for(int64_t ms)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
@@ -146,8 +161,8 @@ int unlock(struct worker *w, struct handle *h, struct held *held)
 
 /* --- the journal ------------------------------------------------------------------------------- */
 
-static void note_place(const struct worker *w, char way, const struct handle *h,
-                       const struct held *held, size_t i)
+void note_place(const struct worker *w, char way, const struct handle *h, const struct held *held,
+                size_t i)
 {
     char line[400], node[NODE_SIZE];
     const struct handle *at = handle_place(h, i);
@@ -162,7 +177,8 @@ static void note_place(const struct worker *w, char way, const struct handle *h,
         abort();
 }
 
-void note(const struct worker *w, char way, const struct handle *h, const struct held *held)
+/* '+' or '-': it has come in with this handle, it leaves. */
+static void note(const struct worker *w, char way, const struct handle *h, const struct held *held)
 {
     for (size_t i = 0; i < handle_places(h); i++)
         note_place(w, way, h, held, i);
@@ -433,10 +449,8 @@ static void obey(struct worker *w, char **words)
         answer_code(w, visit(w, words[2], atoi(words[3]), atoi(words[4])));
     else if (strcmp(words[1], "play") == 0 && peer_play != NULL)
         peer_play(w, words[2]);
-    else if (strcmp(words[1], "roam") == 0)
-        roam(w, words + 2);
-    else if (strcmp(words[1], "calls") == 0)
-        roam_tell_calls(w, words + 2);
+    else if (strcmp(words[1], "do") == 0)
+        steps_do(w, words + 2);
     else if (strcmp(words[1], "weigh") == 0)
         tell_heap(w);
     else if (strcmp(words[1], "leak") == 0)
@@ -516,7 +530,10 @@ static void serve(void)
     while (fgets(line, sizeof line, stdin) != NULL) {
         struct worker *w = worker_of(line);
         pthread_mutex_lock(&w->mu);
-        strcpy(w->order, line);
+        if (strcmp(line + strlen(w->name), " cancel\n") == 0)
+            zkl_cancel_set(w->cancel);
+        else
+            strcpy(w->order, line);
         pthread_cond_signal(&w->cond);
         pthread_mutex_unlock(&w->mu);
     }
@@ -525,23 +542,6 @@ static void serve(void)
 struct zkl_client *peer_client(void)
 {
     return client;
-}
-
-int peer_open(struct zkl_client **opened)
-{
-    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-
-    options.servers = servers;
-    options.session_timeout_ms = SESSION_MS;
-    options.connect_timeout_ms = SESSION_MS;
-    if (peer_prepare != NULL) {
-        peer_prepare(&options, journal, atoi(credential));
-    } else if (credential != NULL) {
-        options.auth_scheme = "digest";
-        options.auth_credential = credential;
-        options.acl = ZKL_ACL_CREATOR;
-    }
-    return zkl_client_open(opened, &options);
 }
 
 int main(int argc, char **argv)

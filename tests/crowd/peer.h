@@ -9,16 +9,18 @@
 #include "calls.h"
 #include "handle.h"
 
-#define LINE_MAX_ 512
+#define LINE_MAX_ 2048
 
 struct worker {
     char name[8];
     pthread_t thread;
     pthread_mutex_t mu;
     pthread_cond_t cond;
-    char order[LINE_MAX_]; /* under mu; "": none */
+    char order[LINE_MAX_];     /* under mu; "": none */
+    struct zkl_cancel *cancel; /* under mu, of what it waits for; NULL: none */
     unsigned long random;
-    struct held held; /* what its last lock gave */
+    struct held held;         /* what its last lock gave */
+    struct zkl_client *guest; /* a client of its own; NULL: none */
 };
 
 /* Its client, and one more as the command line has it. */
@@ -29,11 +31,16 @@ int peer_open(struct zkl_client **client);
 void answer(const struct worker *w, const char *text, const char *more);
 /* A line of the record: calls.h, "verb" with the blank before it. */
 void record(const struct worker *w, char way, int64_t ns, const char *verb, const struct handle *h);
+/* Of ms, 0: a try, below 0: without an end. */
+struct zkl_wait wait_for(int64_t ms);
 /* The calls, which are recorded; and a look at the window. */
 int lock(struct worker *w, struct handle *h, const struct zkl_wait *wait, struct held *held);
 int unlock(struct worker *w, struct handle *h, struct held *held);
-/* '+' or '-' in the journal: it has come in with this handle, it leaves. */
-void note(const struct worker *w, char way, const struct handle *h, const struct held *held);
+/* '+' or '-' in the journal: it has come in to the nth place of this handle, it leaves. */
+void note_place(const struct worker *w, char way, const struct handle *h, const struct held *held,
+                size_t n);
+/* "do", without that word: steps.c. */
+void steps_do(struct worker *w, char **words);
 
 /* --- what the peer of chaos has besides: chaos/play.c; else none of them is there -------------------------------- */
 

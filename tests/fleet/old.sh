@@ -14,7 +14,7 @@ old=$(sh tests/lib/old_library.sh "$folder" "$commit") || {
     exit $status
 }
 ${CC:-gcc} -O1 -g -D_GNU_SOURCE -include $here/old_names.h -I "$old/source/include" -I tests/lib \
-    -o "$folder/peer-old" $crowd/peer.c $crowd/handle.c $crowd/roam.c tests/lib/calls.c "$old/build/src/libzklock.a" \
+    -o "$folder/peer-old" $crowd/peer.c $crowd/handle.c $crowd/steps.c tests/lib/calls.c "$old/build/src/libzklock.a" \
     -lzookeeper_mt -lpthread >"$folder/old.log" 2>&1 || {
     cat "$folder/old.log" >&2
     exit 1

@@ -9,6 +9,7 @@
 #define ZKL_HOLD_LOST ZKL_LOST
 #define zkl_rwlock_reader zkl_rwlock_read
 #define zkl_rwlock_writer zkl_rwlock_write
+#define zkl_error_name(code) zkl_strerror(code)
 #define zkl_rwlock_retain_readers(lock, ms) ((void)(ms), ZKL_EINVAL) /* it retains none */
 #define zkl_inspection_entry(inspection, i) (&(inspection)->entries[i])
 

@@ -32,6 +32,7 @@ struct proxy {
     struct link *links;
     int hole;       /* enum proxy_dir, ored */
     size_t trickle; /* bytes in a millisecond; 0: all */
+    int patience_ms;
     int listener;
     bool refuse;
     bool refuse_failed;
@@ -81,6 +82,18 @@ static size_t count_links(const struct proxy *p)
     return n;
 }
 
+static int connect_server(const struct proxy *p)
+{
+    int64_t end_ms = net_now_ms() + p->patience_ms;
+    int fd = -1;
+
+    if (p->patience_ms == 0)
+        return net_connect_begin(p->server_host, p->server_port);
+    while ((fd = net_connect(p->server_host, p->server_port, end_ms)) < 0 && net_now_ms() < end_ms)
+        net_nap_ms(20);
+    return fd;
+}
+
 /* In a partition the client's connection leads nowhere. */
 static void add_link(struct proxy *p, int client)
 {
@@ -92,7 +105,7 @@ static void add_link(struct proxy *p, int client)
     }
     l->client = client;
     l->lost = p->hole != 0;
-    l->server = l->lost ? -1 : net_connect_begin(p->server_host, p->server_port);
+    l->server = l->lost ? -1 : connect_server(p);
     l->gone = !l->lost && l->server < 0;
     lane_init(&l->to_server, PROXY_TO_SERVER);
     lane_init(&l->to_client, PROXY_TO_CLIENT);
@@ -380,6 +393,22 @@ void proxy_set_opaque(struct proxy *proxy)
     pthread_mutex_unlock(&proxy->mu);
 }
 
+void proxy_set_frames(struct proxy *proxy,
+                      size_t (*size_of)(const unsigned char *data, size_t size))
+{
+    proxy_set_opaque(proxy);
+    pthread_mutex_lock(&proxy->mu);
+    proxy->rules.size_of = size_of;
+    pthread_mutex_unlock(&proxy->mu);
+}
+
+void proxy_set_patience(struct proxy *proxy, int ms)
+{
+    pthread_mutex_lock(&proxy->mu);
+    proxy->patience_ms = ms;
+    pthread_mutex_unlock(&proxy->mu);
+}
+
 int proxy_port(const struct proxy *proxy)
 {
     return proxy->port;
@@ -537,6 +566,19 @@ void proxy_set_hook(struct proxy *proxy, proxy_hook_fn hook, void *arg)
     pthread_mutex_lock(&proxy->mu);
     proxy->rules.hook = hook;
     proxy->rules.hook_arg = arg;
+    pthread_mutex_unlock(&proxy->mu);
+}
+
+void proxy_send(struct proxy *proxy, enum proxy_dir dir, const void *data, size_t size)
+{
+    pthread_mutex_lock(&proxy->mu);
+    struct link *l = proxy->links;
+    while (l != NULL && l->gone)
+        l = l->next;
+    struct lane *lane = l == NULL ? NULL : dir == PROXY_TO_SERVER ? &l->to_server : &l->to_client;
+    if (lane != NULL && !lane->dead)
+        lane_append(&proxy->rules, lane, data, size, false);
+    wake(proxy);
     pthread_mutex_unlock(&proxy->mu);
 }
 

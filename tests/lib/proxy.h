@@ -74,6 +74,13 @@ void proxy_stop(struct proxy *proxy);
  * hook. */
 void proxy_set_opaque(struct proxy *proxy);
 
+/* Likewise: the bytes are packets of another protocol, each as long as size_of says; 0: not all of it is here. A hook
+ * may say 0 of one, which is then not passed on. */
+void proxy_set_frames(struct proxy *proxy,
+                      size_t (*size_of)(const unsigned char *data, size_t size));
+/* Likewise: a server that does not listen yet is tried again for this long. */
+void proxy_set_patience(struct proxy *proxy, int ms);
+
 int proxy_port(const struct proxy *proxy);
 /* "127.0.0.1:PORT", or the listen address that it was given; IPv6 in brackets. */
 const char *proxy_address(const struct proxy *proxy);
@@ -128,6 +135,9 @@ void proxy_hang_up_on(struct proxy *proxy, enum proxy_op op);
 void proxy_delay_ms(struct proxy *proxy, int ms);
 /* Pass frames on in pieces of this many bytes, one in a millisecond, each direction; 0: whole. */
 void proxy_trickle(struct proxy *proxy, size_t bytes);
+
+/* Pass these bytes on behind all that came so far, over the newest connection, if there is one. */
+void proxy_send(struct proxy *proxy, enum proxy_dir dir, const void *data, size_t size);
 
 /* --- looking ---------------------------------------------------------------------------------- */
 

@@ -263,8 +263,7 @@ static enum fault_kind judge(struct rules *rules, struct link *link, struct lane
 /* --- passing frames on ------------------------------------------------------------------------ */
 
 /* Of an opaque stream without the length in front. */
-static void append(struct rules *rules, struct lane *lane, const unsigned char *data, size_t n,
-                   bool barrier)
+void lane_append(struct rules *rules, struct lane *lane, const void *data, size_t n, bool barrier)
 {
     size_t head = rules->opaque ? 0 : LENGTH;
     struct frame *f = malloc(sizeof *f + head + n);
@@ -315,7 +314,7 @@ static void take_frame(struct rules *rules, struct link *link, struct lane *lane
         break;
     case FAULT_HOLD:
     case FAULT_NONE:
-        append(rules, lane, data, n, kind == FAULT_HOLD);
+        lane_append(rules, lane, data, n, kind == FAULT_HOLD);
         break;
     }
 }
@@ -342,11 +341,15 @@ void lane_take(struct rules *rules, struct link *link, struct lane *lane, const 
 
     if (!keep_bytes(lane, data, n))
         lane->dead = lane->cut = true;
-    if (rules->opaque && lane->in_size > 0) {
-        take_frame(rules, link, lane, lane->in, lane->in_size);
-        lane->in_size = 0;
+    while (rules->opaque && at < lane->in_size) {
+        size_t left = lane->in_size - at;
+        size_t size = rules->size_of ? rules->size_of(lane->in + at, left) : left;
+        if (size == 0)
+            break;
+        take_frame(rules, link, lane, lane->in + at, size);
+        at += size;
     }
-    while (lane->in_size - at >= LENGTH) {
+    while (!rules->opaque && lane->in_size - at >= LENGTH) {
         int32_t size = bytes_get32(lane->in + at);
         if (size < 0 || size > FRAME_MAX) { /* not ZooKeeper's protocol */
             lane->dead = lane->cut = true;

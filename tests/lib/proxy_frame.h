@@ -31,7 +31,8 @@ struct rules {
     bool hangs_up[COUNTS]; /* on each request of that type */
     proxy_hook_fn hook;
     void *hook_arg;
-    bool opaque; /* the bytes have no frames that could be distinguished */
+    bool opaque; /* the bytes have no frames of ZooKeeper's client protocol, but maybe others: */
+    size_t (*size_of)(const unsigned char *data, size_t size);
 };
 
 /* A whole frame, with its length in front, on its way out. */
@@ -86,6 +87,8 @@ void lane_free(struct lane *lane);
 /* Bytes have come in: cut them into frames and judge each. */
 void lane_take(struct rules *rules, struct link *link, struct lane *lane, const void *data,
                size_t n);
+/* Pass this on behind all that came before it. */
+void lane_append(struct rules *rules, struct lane *lane, const void *data, size_t n, bool barrier);
 /* The next frame, if it may be sent now. */
 struct frame *lane_due(const struct lane *lane, int64_t now_ms);
 void lane_pop(struct lane *lane);

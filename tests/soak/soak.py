@@ -5,12 +5,14 @@ cancels, deadlines, tries, re-entries, readers, writers and downgrades, never wa
 inside together, leave nothing behind and do not grow.
 
 Six of the crowd's peers take random sets of paths by multi-locks, two take them singly in the order of the paths, now and
-then with a client of their own; all take permits (crowd/roam.c). The journal knows who is inside, a watchdog how long each
-call takes. Now and then, and at the end, all stand still while their sessions live: the server then has no contender and no
+then with a client of their own; all take permits (roam.py). The journal knows who is inside, a watchdog how long each
+visit takes. Now and then, and at the end, all stand still while their sessions live: the server then has no contender and no
 watch, and no process more than at first."""
 import argparse
+import collections
 import os
 import pathlib
+import random
 import re
 import signal
 import sys
@@ -20,7 +22,9 @@ sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / 'crowd'))
 
 import conductor
+from conductor import Failed
 from gauge import Gauge
+from roam import KINDS, MULTI, OF_PERMITS, Roamer, SINGLE, TALLIES, TALLIES_MORE
 
 PROCESSES = [f's{number}.' for number in range(8)]
 THREADS = 3  # of each process, that lock
@@ -30,17 +34,14 @@ LEAKS = 10  # between two looks
 LEAKING = ['memory', 'descriptors', 'threads', 'nodes', 'sessions']
 TRESPASSES = 1000
 
+CANCEL_S = 0.0016  # between two cancels in the mean, each of one of all workers; few of them wait for one
+
 # Of each process. Half of the processes listen: their holds have watches.
-MUTEXES = {f'L{n}': f'mutex /soak/{n}' for n in range(4)}
-PATHS = {**MUTEXES, 'L4': 'rwlock /soak/4', 'L5': 'rwlock /soak/5'}
+PATHS = {f'L{n}': f'{kind} /soak/{n}' for n, kind in enumerate(KINDS)}
+LISTENS = ['', ' revocable=callback']
 PERMITS = {f'Lp{n}': f'semaphore /soak/permits permits=3 count={n}' for n in (1, 2, 3)}
 # Who does what in each phase, between two looks.
 PARTS = {'multi': PROCESSES[:6], 'singly': PROCESSES[6:]}
-# What a worker answers, in the order of roam.h.
-TALLIES = ['multi-locks granted', 'single locks granted', 'members of those multi-locks', 'held before and entered again',
-           'downgrades', 'visits with a client of their own', 'requests for permits granted', 'upgrades refused', 'timeouts',
-           'cancels', 'tries that found somebody', 'grants with an empty window', 'places wanted']
-MULTI, SINGLE, OF_PERMITS, LAST_DUE, LONGEST_MS = 0, 1, 6, 9, len(TALLIES)
 
 
 def options():
@@ -49,8 +50,8 @@ def options():
     parser.add_argument('--seconds', type=conductor.number(1, 10**6), default=conductor.length(60, 8), metavar='N',
                         help='how long (8; with ZKL_TEST_LONG=1 60)')
     # A machine with much else to do stands still for a quarter of that.
-    parser.add_argument('--bound', type=conductor.number(1, 10**5), default=60, metavar='N',
-                        help='seconds that one call may take before the watchdog ends it all (60)')
+    parser.add_argument('--bound', type=conductor.number(1, 10**5), default=90, metavar='N',
+                        help='seconds that a visit may take before the watchdog ends it all (90)')
     parser.add_argument('--seed', type=conductor.number(0, 10**12), default=time.monotonic_ns() // 1000, metavar='N',
                         help='of all random choices (the clock)')
     parser.add_argument('--no-lock', type=conductor.number(1, len(PROCESSES) - 1), default=0, metavar='N', dest='trespassers',
@@ -64,9 +65,10 @@ def options():
 class Soak:
     def __init__(self, o, crowd):
         self.o, self.crowd = o, crowd
-        self.tally = {process: [0] * (len(TALLIES) + 1) for process in PROCESSES}
         self.ran_s, self.requests = 0, 0  # what they are at rest left out
-        self.phase = 0
+        self.roamers = {process: [Roamer(f'{process}{thread}', LISTENS[number % 2], f'{o.seed} {process}{thread}')
+                                  for thread in range(THREADS)] for number, process in enumerate(PROCESSES)}
+        self.chance, self.cancel_at = random.Random(o.seed), 0
         # A semaphore that stays, because a watch on it would end with it.
         crowd.play('; '.join('h create /soak' + path for path in ('', '/permits', '/permits/locks', '/permits/leases')))
         self.gauge = Gauge(crowd, PROCESSES, len(PATHS))
@@ -78,10 +80,10 @@ class Soak:
         for process in PROCESSES:
             self.crowd.start(process, [self.o.build / 'tests/crowd/peer', self.crowd.servers, journal])
         self.crowd.await_all()
-        for process in PROCESSES:
-            listens = ' revocable=callback' if PROCESSES.index(process) % 2 else ''
+        for number, process in enumerate(PROCESSES):
+            self.crowd.play(f'{process}w weigh heap -> ok*')  # the gauge's worker is a thread, too
             for name, row in PATHS.items():
-                self.crowd.play(f'{process}0 new {name} {row}{listens}')
+                self.crowd.play(f'{process}0 new {name} {row}{LISTENS[number % 2]}')
             for name, row in PERMITS.items():
                 self.crowd.play(f'{process}0 new {name} {row}')
         for process in self.trespassers:
@@ -89,31 +91,32 @@ class Soak:
 
     # --- the run
 
-    def watch_calls(self):
-        """No call takes that long: a deadlock leaves those in it in their calls for ever, whatever all the others still get done
-        with deadlines and cancels. Who answers that one did has a fault."""
-        for process in PROCESSES:
-            if f'{process}w' not in self.crowd.busy:
-                self.crowd.say(f'{process}w calls {1000 * self.o.bound}')
+    def meanwhile(self):
+        """Cancel something now and then. No visit takes that long: a deadlock leaves those in it in their calls for ever, whatever
+        all the others still get done with deadlines and cancels."""
+        now = time.monotonic()
+        while self.cancel_at < now:
+            self.cancel_at = max(self.cancel_at, now - 1) + self.chance.uniform(0, 2 * CANCEL_S)
+            roamer = self.chance.choice(self.roamers[self.chance.choice(PROCESSES)])
+            if roamer.name in self.crowd.busy and ' cancel' in self.crowd.calls[roamer.name][0]:
+                self.crowd.tell(f'{roamer.name} cancel')
+        for worker in self.crowd.busy:
+            line, since = self.crowd.calls[worker]
+            conductor.check(now - since < self.o.bound, f'for {now - since:.1f} s nothing came of: {line}')
 
     def work(self, each_s):
         """Each does its part once, for so long at least. None, or a fault."""
         for way, processes in PARTS.items():
             for process in processes:
                 trespasses = process in self.trespassers
-                for thread in range(trespasses, THREADS):
-                    self.crowd.say(f'{process}{thread} roam L {way} {VISITS} {int(1000 * each_s)} {self.o.seed + self.phase}')
+                for roamer in self.roamers[process][trespasses:]:
+                    self.crowd.take_part(roamer.name, roamer.visits(way, VISITS, each_s))
                 if trespasses:
                     self.crowd.say(f'{process}0 run N {TRESPASSES} 0')
-        self.phase += 1
-        fault = self.crowd.judge(self.watch_calls)
-        for process in PROCESSES if not fault else ():
-            for thread in range(THREADS):
-                found = [int(text) for text in self.crowd.answer(f'{process}{thread}').split()[1:]]
-                if found:
-                    tally = self.tally[process]
-                    tally[:] = [a + b for a, b in zip(tally[:-1], found)] + [max(tally[-1], found[-1])]
-        return fault
+        try:
+            return self.crowd.judge(self.meanwhile)
+        except Failed as why:
+            return str(why)
 
     def leak(self):
         """For the soak's own test."""
@@ -153,27 +156,29 @@ class Soak:
 
     # --- what came out
 
-    def granted(self, process):
-        return self.tally[process][MULTI] + self.tally[process][SINGLE]
+    def tally(self, process):
+        return sum((roamer.tally for roamer in self.roamers[process]), collections.Counter())
 
-    def sum(self, tally):
-        return sum(each[tally] for each in self.tally.values())
+    def granted(self, process):
+        return self.tally(process)[MULTI] + self.tally(process)[SINGLE]
 
     def missing(self):
         """A soak in which something never happened has not shown much."""
         if not all(map(self.granted, PROCESSES)):
             return 'some process was never granted anything'
-        return next((f'none: {name}' for i, name in enumerate(TALLIES[:LAST_DUE + 1]) if not self.sum(i)), None)
+        found = sum(map(self.tally, PROCESSES), collections.Counter())
+        return next((f'none: {name}' for name in TALLIES if not found[name]), None)
 
     def report(self):
+        found = sum(map(self.tally, PROCESSES), collections.Counter())
         print(f'soak: {self.ran_s:.1f} s, seed {self.o.seed}')
-        for i, name in enumerate(TALLIES):
-            print(f'  {name}: {self.sum(i)}')
-        granted = self.sum(MULTI) + self.sum(SINGLE) + self.sum(OF_PERMITS)
+        for name in TALLIES + TALLIES_MORE:
+            print(f'  {name}: {found[name]}')
+        granted = found[MULTI] + found[SINGLE] + found[OF_PERMITS]
         print(f'  granted in a second: {granted / self.ran_s:.0f}, requests for each: {self.requests / max(granted, 1):.1f}')
         for process in PROCESSES:
-            print(f'  process {process[1]}: {self.granted(process)} granted ({self.tally[process][MULTI]} of multi-locks), '
-                  f'longest wait {self.tally[process][LONGEST_MS]} ms')
+            print(f'  process {process[1]}: {self.granted(process)} granted ({self.tally(process)[MULTI]} of multi-locks), '
+                  f'longest visit {max(roamer.longest_ms for roamer in self.roamers[process])} ms')
         for way, processes in PARTS.items():
             each = [self.granted(process) for process in processes]
             print(f'  fairness, {way}: {min(each)} to {max(each)} ({min(each) / max(*each, 1):.2f})')
@@ -184,10 +189,9 @@ class Soak:
         """Who is inside, as the journal has it, who waits for what, and the queues."""
         for place in self.crowd.journal.places.values():
             print(f'  inside {place.path}:', *(f'{worker} ({access})' for worker, access in place.inside))
-        for process in set(PROCESSES) & set(self.crowd.peers):
-            if f'{process}w' not in self.crowd.busy:
-                self.crowd.say(f'{process}w calls 0')
-                print(f'  {process} (pid {self.crowd.peers[process].pid}): {self.crowd.answer_within(f"{process}w", 1)}')
+        for worker in sorted(self.crowd.busy):
+            line, since = self.crowd.calls[worker]
+            print(f'  for {time.monotonic() - since:.1f} s: {line}')
         self.crowd.play('h tree /soak')
         print(*self.crowd.logs(), sep='\n')
 

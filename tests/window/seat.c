@@ -35,17 +35,19 @@ static void note_session(struct seat *seat, struct zkl_client *client)
     zkl_driver_lock(client->driver);
     seat->session = client->driver->core.session.id;
     seat->timeout_ms = client->driver->core.session.timeout_ms;
+    seat->link_ns = client->driver->core.session.proof.start_boot;
     zkl_driver_unlock(client->driver);
 }
 
 /* The clock is read before the window: so an error makes the end earlier. */
-static void look(struct seat *seat, struct zkl_mutex *mutex)
+static void look(struct seat *seat, struct zkl_client *client, struct zkl_mutex *mutex)
 {
     int64_t now = net_boot_ns(), left_ms = zkl_mutex_window_ms(mutex);
 
     if (left_ms > 0 && now + left_ms * MS > seat->end_ns + MS) {
         seat->end_ns = now + left_ms * MS;
         seat->end_seen_ns = net_boot_ns();
+        note_session(seat, client);
     }
 }
 
@@ -71,12 +73,12 @@ static void *block_main(void *arg)
     return NULL;
 }
 
-static void take(struct seat *seat, struct zkl_mutex *mutex)
+static void take(struct seat *seat, struct zkl_client *client, struct zkl_mutex *mutex)
 {
     seat->asked_ns = net_boot_ns();
     seat->rc = zkl_mutex_lock_for(mutex, LOCK_MS);
     if (seat->rc == 0) {
-        look(seat, mutex);
+        look(seat, client, mutex);
         seat->granted_ns = net_boot_ns();
     }
 }
@@ -84,17 +86,14 @@ static void take(struct seat *seat, struct zkl_mutex *mutex)
 static void run(struct seat *seat, struct zkl_client *client, struct zkl_mutex *mutex)
 {
     if (seat->role >= ROLE_STANDING)
-        take(seat, mutex);
-    note_session(seat, client);
+        take(seat, client, mutex);
     seat->ready = 1;
     while (seat->role < ROLE_STANDING && !seat->go && !seat->quit)
         net_nap_ms(1);
     if (seat->role < ROLE_STANDING && !seat->quit)
-        take(seat, mutex);
+        take(seat, client, mutex);
     while (!seat->quit) {
-        look(seat, mutex);
-        if (seat->role == ROLE_STANDING)
-            note_session(seat, client);
+        look(seat, client, mutex);
         net_nap_ms(2);
     }
 }

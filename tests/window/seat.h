@@ -32,14 +32,14 @@ struct seat {
     atomic_int go;
     atomic_int quit;
     /* of the process */
-    atomic_llong session;
-    atomic_int timeout_ms;    /* negotiated */
-    atomic_int ready;         /* connected, and holds if it must do so from the start */
-    atomic_llong granted_ns;  /* its lock returned; 0: not yet */
-    atomic_llong asked_ns;    /* just before its lock was called */
-    atomic_llong end_ns;      /* the latest end of its window that it ever saw */
-    atomic_llong end_seen_ns; /* when that was */
-    atomic_int rc;            /* of its lock */
+    atomic_int ready;              /* connected, and holds if it must do so from the start */
+    atomic_llong granted_ns;       /* its lock returned; 0: not yet */
+    atomic_llong asked_ns;         /* just before its lock was called */
+    atomic_llong end_ns;           /* the latest end of its window that it ever saw */
+    atomic_llong end_seen_ns;      /* when that was */
+    atomic_llong session, link_ns; /* then: and when its link had begun */
+    atomic_int timeout_ms;         /* then: negotiated */
+    atomic_int rc;                 /* of its lock */
 };
 
 struct shared {

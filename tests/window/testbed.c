@@ -121,11 +121,12 @@ static void *rival_main(void *arg)
     struct zkl_mutex *mutex = NULL;
 
     if (zkl_mutex_new(&mutex, r->client, r->path, NULL) != 0)
-        return NULL;
+        give_up("no mutex");
     if (zkl_mutex_lock_for(mutex, 3 * WAIT_MS) == 0) {
         r->granted_ns = net_boot_ns();
         zkl_mutex_unlock(mutex);
     }
+    r->ended_ns = net_boot_ns();
     zkl_mutex_free(mutex);
     return NULL;
 }
@@ -153,7 +154,6 @@ void rival_begin(struct rival *rival, struct zkl_client *client, const char *pat
 void rival_end(struct rival *rival)
 {
     pthread_join(rival->thread, NULL);
-    rival->ended_ns = net_boot_ns();
 }
 
 /* --- the leader's clock ----------------------------------------------------------------------- */
@@ -174,5 +174,7 @@ int64_t rule_end_ns(const struct testbed *testbed, const struct seat *seat, int6
     int64_t round_ns = seat->tick_ms ? testbed->tick_ms * MS / 2 : session_ns / 4;
     int64_t known = seat->end_seen_ns - round_ns - 2 * late_ns;
 
+    if (known < seat->link_ns)
+        known = seat->link_ns;
     return (known < told_ns ? known : told_ns) + session_ns - late_ns;
 }

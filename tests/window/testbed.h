@@ -44,11 +44,12 @@ void seat_if_asked(int argc, char **argv);
 void seat_start(struct testbed *testbed, int i);
 void seat_end(struct seat *seat);
 
-/* A client that waits for a lock, and gives it back. granted_ns: when it had it; 0: never, until ended_ns. */
+/* A client that waits for a lock, and gives it back. granted_ns: when it had it; 0: never, until ended_ns, which is 0 while
+ * it waits. */
 struct rival {
     struct zkl_client *client;
     const char *path;
-    int64_t granted_ns, ended_ns;
+    atomic_llong granted_ns, ended_ns;
     pthread_t thread;
 };
 struct zkl_client *rival_client(const struct testbed *testbed, size_t node);
@@ -61,7 +62,7 @@ int64_t expiry_ns(const struct testbed *testbed, int64_t touched_ns, int session
 /* The latest end that a window has by the rule of core/proof.h, of a seat that saw its last
  * proof at a moment, and of whose session the leader heard last at told_ns. The leader has heard
  * of what is half a tick and twice T/16 older than the proof. A client that does not know the
- * tick counts on two in T. A link that is younger than that proves more. */
+ * tick counts on two in T. A link that is younger than that proves more: the leader has heard of its beginning. */
 int64_t rule_end_ns(const struct testbed *testbed, const struct seat *seat, int64_t told_ns);
 
 #endif
