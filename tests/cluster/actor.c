@@ -134,6 +134,27 @@ struct actor *world_actor(void)
     return world_keep(actor_new(), WORLD_THREAD, end_idle);
 }
 
+struct crowd crowd_of(actor_fn fn, void *members, size_t size, size_t count)
+{
+    struct crowd crowd = {count, world_alloc(count * sizeof *crowd.actors)};
+
+    for (size_t i = 0; i < count; i++) {
+        crowd.actors[i] = world_actor();
+        actor_begin(crowd.actors[i], fn, (char *)members + i * size);
+    }
+    return crowd;
+}
+
+void crowd_end(struct crowd *crowd)
+{
+    int64_t ms = test_length(30, 3) * WAIT_MS;
+
+    for (size_t i = 0; i < crowd->count; i++) {
+        check_wait(actor_is_done(crowd->actors[i]), ms);
+        check_ok(actor_result(crowd->actors[i]));
+    }
+}
+
 int do_lock(void *mutex)
 {
     return zkl_mutex_lock(mutex);

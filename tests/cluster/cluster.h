@@ -92,6 +92,17 @@ pthread_t actor_thread(const struct actor *actor);
 /* The thread ends. */
 void actor_end(struct actor *actor);
 
+/* Many of them do the same, each with a member of an array as its argument; of size 0: all with one. */
+struct crowd {
+    size_t count;
+    struct actor **actors;
+};
+struct crowd crowd_of(actor_fn fn, void *members, size_t size, size_t count);
+#define crowd_begin(fn, members)                                                                   \
+    crowd_of(fn, members, sizeof(members)[0], sizeof(members) / sizeof(members)[0])
+/* Wait for all; each has said 0. */
+void crowd_end(struct crowd *crowd);
+
 /* For actors; arg is the mutex. */
 int do_lock(void *mutex);
 int do_trylock(void *mutex);

@@ -4,13 +4,20 @@
 /* As the server writes it: the base64 of the SHA-1 of the credential, which it makes itself. */
 #define CREATOR_ACL_START "31:digest:alice:"
 
-struct zkl_client *creator_client(const char *credential)
+struct zkl_client_options creator_options(void)
 {
     struct zkl_client_options options = cluster_options();
 
     options.auth_scheme = "digest";
-    options.auth_credential = credential;
     options.acl = ZKL_ACL_CREATOR;
+    return options;
+}
+
+struct zkl_client *creator_client(const char *credential)
+{
+    struct zkl_client_options options = creator_options();
+
+    options.auth_credential = credential;
     return world_client_with(&options);
 }
 

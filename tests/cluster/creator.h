@@ -5,7 +5,8 @@
 
 #include "cluster.h"
 
-/* Connected, with this credential and ZKL_ACL_CREATOR. */
+/* A scheme and ZKL_ACL_CREATOR, without a credential; and a connected client with this one. */
+struct zkl_client_options creator_options(void);
 struct zkl_client *creator_client(const char *credential);
 /* The node at path, which the raw connection must be allowed to read, is alice's alone. */
 void check_creators(const char *path);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nodes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 const char *below(const char *path, const char *name)
 {
     static char texts[16][512];
@@ -36,6 +32,16 @@ void make_root(const char *path, const char *data)
 void drop_node(const char *node)
 {
     check_ok(wire_delete(raw, cluster_at(node), -1));
+}
+
+const char *make_denied(const char *node, int denied, const char *data, int flags)
+{
+    struct wire_acl acl[] = {{WIRE_PERM_ALL & ~denied, "world", "anyone"},
+                             {WIRE_PERM_ALL, "auth", ""}};
+
+    check_ok(wire_auth(raw, "digest", "admin:admin"));
+    check_ok(wire_create_acl(raw, cluster_at(node), data, flags, acl, 2, NULL, 0));
+    return node;
 }
 
 bool node_is_there(const char *node)
@@ -75,7 +81,7 @@ void ask_for(struct zkl_mutex *mutex)
 
 int node_watches(const char *node)
 {
-    return flw_watch_count(zks_host(), zks_port(server, 0), cluster_at(node));
+    return flw_watch_count(zks_host(), zks_port(server, 0), node ? cluster_at(node) : NULL);
 }
 
 /* Requests are known again by their xid, the first four bytes; then come the type and the path with its length.

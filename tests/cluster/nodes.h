@@ -14,6 +14,9 @@ uint64_t make_node(const char *node, const char *data);
 /* A persistent one. */
 void make_root(const char *path, const char *data);
 void drop_node(const char *node);
+enum { PERM_READ = 1, PERM_WRITE = 2, PERM_CREATE = 4, PERM_DELETE = 8 };
+/* One in which nobody but the raw connection, an administrator's from now on, has these rights. */
+const char *make_denied(const char *node, int denied, const char *data, int flags);
 bool node_is_there(const char *node);
 /* Does the server ask READ for exists? From 3.8.4 and 3.9.2 on (ZOOKEEPER-2590). */
 bool exists_takes_read(void);
@@ -21,7 +24,7 @@ bool node_has_data(const char *node, const char *data);
 /* What the calling thread holds, for the raw connection; ask: to release it. Static memory, good for some more calls. */
 const char *node_of(struct zkl_mutex *mutex);
 void ask_for(struct zkl_mutex *mutex);
-/* Data watches on it, of all sessions. */
+/* Data watches on it, or on all nodes (NULL), of all sessions. */
 int node_watches(const char *node);
 
 /* A session that outlives a lost link of a test, and is back sooner than one of

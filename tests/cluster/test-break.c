@@ -2,8 +2,6 @@
 /* zkl_break: taking a holder's or a waiter's place away, that one's and no other's. */
 #include "check_error.h"
 #include "inspection.h"
-#include "nodes.h"
-#include "notes.h"
 
 struct breaking {
     struct zkl_client *client;
@@ -21,32 +19,28 @@ static int do_break(void *arg)
 
 /* --- holders, waiters, and what comes in between --------------------------------------------- */
 
-/* Goal: a holder whose node is broken hears LOST with the reason, and the next in line holds. */
 WORLD_TEST(a_broken_holder_hears_of_it)
 {
-    const char *path = cluster_path("broken");
     struct notes notes = NOTES_INIT;
-    struct zkl_client *client = world_client(), *other = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path), *next = world_mutex(other, path);
-    struct actor *actor = world_actor();
+    struct locker next = locker_of(cluster_path("broken"), NULL);
+    struct zkl_mutex *mutex = world_mutex(world_client(), next.path);
 
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     char node[256];
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     uint64_t token = zkl_mutex_token(mutex);
-    actor_begin(actor, do_lock, next);
+    locker_queues(&next, 2);
     check_wait(node_watches(node) == 2, WAIT_MS);
-    check_ok(zkl_break(other, node, token, 0, WAIT_MS));
+    check_ok(zkl_break(next.client, node, token, 0, WAIT_MS));
     check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
-    check_ok(actor_result(actor));
+    check_ok(actor_result(next.actor));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    check_ok(actor_do(actor, do_unlock, next));
-    check_num(cluster_children(path), ==, 0);
+    check_ok(actor_do(next.actor, do_unlock, next.mutex));
+    check_num(cluster_children(next.path), ==, 0);
 }
 
-/* Goal: a waiter whose node is broken queues again, at the end. Method: it stands between a holder and
- * another waiter. Modes: F11. */
+/* Modes: F11. */
 WORLD_TEST(a_broken_waiter_queues_again)
 {
     const char *path = cluster_path("broken-waiter");
@@ -76,8 +70,6 @@ WORLD_TEST(a_broken_waiter_queues_again)
     check_ok(actor_do(waiter, do_unlock, mutex));
 }
 
-/* Goal: break deletes only the node that the caller means. It keeps another node with the same
- * path, and reports a node that is not there. */
 WORLD_TEST(break_compares_the_birth)
 {
     const char *node = below(cluster_path("birth"), "lock-0000000000");
@@ -136,7 +128,7 @@ WORLD_TEST(what_happens_between_look_and_deletion_counts)
 /* Goal: a node whose session ended long ago, but which the server never removed, blocks every
  * contender. An operator can find it and delete it. A look shows the node as the holder, without a
  * session, with its age, its owner text and the contenders behind it. Method: a persistent node in
- * its place. Modes: F59. */
+ * its place, of a session that has ended. Modes: F59. */
 WORLD_TEST(a_node_without_a_session_is_found_and_broken)
 {
     const char *path = cluster_path("stale");
@@ -144,11 +136,14 @@ WORLD_TEST(a_node_without_a_session_is_found_and_broken)
     struct zkl_mutex *mutex = world_mutex(client, path);
     struct actor *actor = world_actor();
     struct wire_stat stat;
+    struct wire *peer;
     char node[300];
 
     make_root(path, "");
     const char *prefix = below(cluster_at(path), "_c_11111111-2222-4333-8444-555555555555-lock-");
-    check_ok(wire_create(raw, prefix, "db7 4711 1", WIRE_SEQUENTIAL, node, sizeof node));
+    check_ok(wire_open(&peer, zks_host(), zks_port(server, 0), WIRE_LASTING_MS));
+    check_ok(wire_create(peer, prefix, "db7 4711 1", WIRE_SEQUENTIAL, node, sizeof node));
+    wire_close(peer);
     check_ok(wire_exists(raw, node, &stat));
     check_num(actor_do(actor, do_trylock, mutex), ==, ZKL_EBUSY);
     check_num(zkl_mutex_lock_for(mutex, 100), ==, ZKL_ETIMEDOUT);
@@ -172,7 +167,6 @@ WORLD_TEST(a_node_without_a_session_is_found_and_broken)
     check_ok(actor_do(actor, do_unlock, mutex));
 }
 
-/* Goal: a node with children is not one of a lock: it stays, by force too. */
 WORLD_TEST(a_node_with_children_stays)
 {
     const char *node = below(cluster_path("children"), "folder");

@@ -5,15 +5,11 @@
 #include "chance.h"
 #include "room.h"
 
-#include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* --- a crowd of all kinds ------------------------------------------------------------------------- */
 
 #define HANDLES 4
 #define PLAYERS 10
-#define CROWD_MS 4000
+#define CROWD_MS 2500
 
 static struct {
     struct zkl_client *client[3];
@@ -21,10 +17,11 @@ static struct {
     struct zkl_mutex *mutex; /* of the same path */
     struct zkl_mutex *aside;
     struct zkl_multi *multi; /* reader of u[0] and aside */
+    bool retains;
     struct room room;
     atomic_int wrong, odd;
     atomic_bool stop;
-    atomic_long reads, writes;
+    atomic_long reads, writes, together;
 } all;
 
 static void odd(const char *what, int rc)
@@ -36,6 +33,7 @@ static void odd(const char *what, int rc)
 static void in_as_reader(uint64_t *state)
 {
     all.wrong += room_share(&all.room) != 0;
+    all.together += room_sharing(&all.room) > 1;
     if (chance(state, 5))
         net_nap_ms(chance_between(state, 0, 3));
     all.wrong += room_unshare(&all.room) != 0;
@@ -195,7 +193,7 @@ static void ends(uint64_t *state)
 
 static int play(void *number)
 {
-    uint64_t state = 7919 * (uint64_t)(uintptr_t)number + 13;
+    uint64_t state = 7919 * (uint64_t) * (int *)number + 13;
     while (!atomic_load(&all.stop)) {
         int n = chance_between(&state, 0, 999);
         struct user *u = &all.u[chance_between(&state, 0, HANDLES - 1)];
@@ -210,7 +208,7 @@ static int play(void *number)
             several(&state);
         else if (n < 985)
             ends(&state);
-        else if (n < 990 && u != &all.u[HANDLES - 1])
+        else if (n < 990 && u != &all.u[HANDLES - 1] && all.retains)
             zkl_rwlock_retain_readers(u->rwlock, chance_between(&state, 0, 300));
         else if (n < 993)
             zkl_mutex_set_callback(u->read, NULL, NULL);
@@ -218,42 +216,50 @@ static int play(void *number)
     return 0;
 }
 
-/* Goal: whatever threads do, of several handles and clients, no writer meets anybody, and all calls say what they should. */
-WORLD_TEST(a_crowd_of_all_kinds)
+static void check_crowd(const int64_t retain_ms[HANDLES])
 {
     const char *path = cluster_path("crowd");
-    const char *aside = cluster_path("aside");
-    struct actor *actors[PLAYERS];
+    int numbers[PLAYERS];
 
     memset(&all, 0, sizeof all);
     for (int i = 0; i < 3; i++)
         all.client[i] = world_client();
-    all.u[0] = user_of(all.client[0], path, 50);
-    all.u[1] = user_of(all.client[0], path, LONG_MS);
-    all.u[2] = user_of(all.client[1], path, 200);
-    all.u[3] = user_of(all.client[2], path, 0);
+    all.retains = retain_ms[0] > 0;
+    for (int i = 0; i < HANDLES; i++)
+        all.u[i] = user_of(all.client[i > 0 ? i - 1 : 0], path, retain_ms[i]);
     all.mutex = world_mutex(all.client[1], path);
-    all.aside = world_mutex(all.client[0], aside);
+    all.aside = world_mutex(all.client[0], cluster_path("aside"));
     struct zkl_member members[] = {zkl_member_mutex(all.u[0].read), zkl_member_mutex(all.aside)};
     all.multi = world_multi(all.client[0], members, 2);
-    for (int i = 0; i < PLAYERS; i++) {
-        actors[i] = world_actor();
-        actor_begin(actors[i], play, (void *)(uintptr_t)(i + 1));
-    }
+    for (int i = 0; i < PLAYERS; i++)
+        numbers[i] = i + 1;
+    struct crowd crowd = crowd_begin(play, numbers);
     int64_t end = net_now_ms() + CROWD_MS;
     while (net_now_ms() < end && atomic_load(&all.odd) == 0 && atomic_load(&all.wrong) == 0) {
         long writes = atomic_load(&all.writes), reads = atomic_load(&all.reads);
         check_wait(atomic_load(&all.writes) > writes && atomic_load(&all.reads) > reads, WAIT_MS);
     }
+    check_wait(atomic_load(&all.together) > 0, WAIT_MS);
     atomic_store(&all.stop, true);
-    for (int i = 0; i < PLAYERS; i++)
-        check_ok(actor_result(actors[i]));
+    crowd_end(&crowd);
     print_message("%ld reads, %ld writes\n", atomic_load(&all.reads), atomic_load(&all.writes));
     check_num(atomic_load(&all.wrong), ==, 0);
     check_num(atomic_load(&all.odd), ==, 0);
+    world_clear();
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+}
+
+/* Goal: whatever threads do, of several handles and clients, no writer meets anybody, and all calls say what they should:
+ * with nodes that stay, and without. */
+WORLD_TEST(a_crowd_of_all_kinds)
+{
+    check_crowd((int64_t[]){50, LONG_MS, 200, 0});
+    check_crowd((int64_t[]){0, 0, 0, 0});
 }
 
 /* --- readers who never stop -------------------------------------------------------------------------- */
+
+#define BUSY 4
 
 static struct {
     struct zkl_mutex *read;
@@ -291,23 +297,20 @@ static int never_stop(void *unused)
     return 0;
 }
 
-static void begin_busy(struct actor **actors, int n, struct zkl_mutex *read)
+static struct crowd begin_busy(struct zkl_mutex *read)
 {
     atomic_store(&busy.stop, false);
     busy.read = read;
-    for (int i = 0; i < n; i++) {
-        actors[i] = world_actor();
-        actor_begin(actors[i], never_stop, NULL);
-    }
     long before = atomic_load(&busy.reads);
+    struct crowd crowd = crowd_of(never_stop, NULL, 0, BUSY);
     check_wait(atomic_load(&busy.reads) > before + 20, WAIT_MS);
+    return crowd;
 }
 
-static void end_busy(struct actor **actors, int n)
+static void end_busy(struct crowd *crowd)
 {
     atomic_store(&busy.stop, true);
-    for (int i = 0; i < n; i++)
-        check_ok(actor_result(actors[i]));
+    crowd_end(crowd);
 }
 
 static atomic_int spoiled;
@@ -330,35 +333,31 @@ static size_t spoil_events(enum proxy_dir dir, int op, unsigned char *frame, siz
 WORLD_TEST(a_lost_event_is_made_up_for)
 {
     const char *path = cluster_path("spoiled");
-    struct actor *actors[4];
     struct proxy *proxy;
 
     struct user r = user_of(world_client_through(&proxy, BRIEF_MS), path, LONG_MS);
     struct user w = user_of(world_client(), path, 0);
     keep(&r);
-    begin_busy(actors, 4, r.read);
+    struct crowd crowd = begin_busy(r.read);
     proxy_set_hook(proxy, spoil_events, NULL);
     check_ok(zkl_mutex_lock_for(w.write, WAIT_MS));
     check_num(atomic_load(&spoiled), >, 0);
     check_ok(zkl_mutex_unlock(w.write));
     proxy_set_hook(proxy, NULL, NULL);
-    check_ok(zkl_mutex_lock_for(r.write, WAIT_MS));
-    check_ok(zkl_mutex_unlock(r.write));
-    end_busy(actors, 4);
+    cycle(r.write, 1);
+    end_busy(&crowd);
 }
 
-/* Goal: a client that is closed under busy readers ends them with a code, and leaves nothing. */
 WORLD_TEST(close_under_busy_readers)
 {
     const char *path = cluster_path("closed");
-    struct actor *actors[4];
 
     for (int i = 0; i < 5; i++) {
         struct user r = user_of(world_client(), path, LONG_MS);
-        begin_busy(actors, 4, r.read);
+        struct crowd crowd = begin_busy(r.read);
         check_closed(zkl_client_close(r.client, WAIT_MS));
-        for (int a = 0; a < 4; a++) {
-            int rc = actor_result(actors[a]);
+        for (int a = 0; a < BUSY; a++) {
+            int rc = actor_result(crowd.actors[a]);
             if (rc != ZKL_ECLOSED && rc != ZKL_EUNCONFIRMED) /* of a node of its own */
                 check_num(rc, ==, ZKL_ELOST);
         }
@@ -373,8 +372,6 @@ static int lock_for_200(void *m)
     return zkl_mutex_lock_for(m, 200);
 }
 
-/* Goal: a writer that gives up lets readers in again. A reader behind the writer times out. A
- * cancel object ends both waits. */
 WORLD_TEST(who_gives_up_is_gone)
 {
     const char *path = cluster_path("gives-up");
@@ -402,8 +399,7 @@ WORLD_TEST(who_gives_up_is_gone)
         zkl_cancel_set(wait.cancel);
         check_num(actor_result(writer), ==, ZKL_ECANCELED);
         check_wait(cluster_children(path) == 1, WAIT_MS);
-        check_ok(actor_do(late, do_lock, r.read));
-        check_ok(actor_do(late, do_unlock, r.read));
+        check_ok(actor_do(late, do_cycle, r.read));
         check_ok(actor_do(inside, do_unlock, r.read));
         check_wait(cluster_children(path) == 0, WAIT_MS);
     }
@@ -411,8 +407,9 @@ WORLD_TEST(who_gives_up_is_gone)
 
 /* --- children of the process ---------------------------------------------------------------------------- */
 
-static int use_in_child(struct user *u)
+static int use_in_child(void *user)
 {
+    struct user *u = user;
     if (zkl_mutex_lock(u->read) != ZKL_EFORK || zkl_mutex_trylock(u->write) != ZKL_EFORK)
         return 1;
     if (zkl_mutex_unlock(u->read) != ZKL_EFORK || zkl_mutex_still_held(u->read, 0))
@@ -423,27 +420,17 @@ static int use_in_child(struct user *u)
     return 0;
 }
 
-/* Goal: the calls of a forked child say EFORK where its parent's thread is in. The child takes
- * nothing from the parent. */
 WORLD_TEST(a_child_is_not_in)
 {
     const char *path = cluster_path("child");
     struct user r = user_of(world_client(), path, LONG_MS), w = user_of(world_client(), path, 0);
-    int status;
     skip_under_gcc_tsan();
     keep(&r);
     check_ok(zkl_mutex_lock(r.read));
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(300);
-        _exit(use_in_child(&r));
-    }
-    check_num(waitpid(pid, &status, 0), ==, pid);
-    check_num(status, ==, 0);
+    check_ok(in_child(use_in_child, &r));
     check_true(zkl_mutex_still_held(r.read, 1));
     check_ok(zkl_mutex_unlock(r.read));
-    check_ok(zkl_mutex_lock_for(w.write, WAIT_MS));
-    check_ok(zkl_mutex_unlock(w.write));
+    cycle(w.write, 1);
 }
 
 /* --- many clients ----------------------------------------------------------------------------------------- */
@@ -487,24 +474,21 @@ WORLD_TEST(at_most_32_keep_one)
 
 /* --- the link comes and goes --------------------------------------------------------------------------------- */
 
-/* Goal: links that break again and again under busy readers harm neither them nor a writer. */
 WORLD_TEST(a_flapping_link)
 {
     const char *path = cluster_path("flap");
-    struct actor *actors[4];
     struct proxy *proxy;
     struct user r = user_of(world_client_through(&proxy, BRIEF_MS), path, LONG_MS);
     struct user w = user_of(world_client(), path, 0);
     atomic_store(&busy.link_breaks, true);
-    begin_busy(actors, 4, r.read);
+    struct crowd crowd = begin_busy(r.read);
     for (int i = 0; i < 15; i++) {
         proxy_cut(proxy);
-        check_ok(zkl_mutex_lock_for(w.write, WAIT_MS));
-        check_ok(zkl_mutex_unlock(w.write));
+        cycle(w.write, 1);
         long before = atomic_load(&busy.reads);
         check_wait(atomic_load(&busy.reads) > before + 5, WAIT_MS);
     }
-    end_busy(actors, 4);
+    end_busy(&crowd);
     atomic_store(&busy.link_breaks, false);
     world_clear();
     check_wait(cluster_children(path) <= 0, WAIT_MS);

@@ -15,9 +15,8 @@ static int64_t window_end(struct zkl_mutex *mutex)
     return net_now_ms() + zkl_mutex_window_ms(mutex);
 }
 
-/* Goal: after zkl_mutex_free has returned 0 within the mutex's callback, that callback is not
- * called again, not even for what was queued before. Method: the first call is held up until two
- * more states are queued, the second call frees. */
+/* Goal: not even for what was queued before. Method: the first call is held up until two more states are queued, the
+ * second call frees. */
 WORLD_TEST(nothing_is_called_after_a_free_within_the_callback)
 {
     static struct notes notes = NOTES_INIT;
@@ -67,10 +66,8 @@ static void delete_node_of(struct zkl_mutex *mutex)
     check_ok(wire_delete(raw, node_of(mutex), -1));
 }
 
-/* Goal: zkl_mutex_free in the callback of another client does not wait for a running callback of
- * the mutex. Two callbacks that waited for each other would wait forever. The call says so
- * immediately, and frees nothing.
- * Method: the mutex's callback blocks until the other client's callback is done. */
+/* Goal: two callbacks that waited for each other would wait forever. Method: the mutex's callback blocks until the other
+ * client's is done. */
 WORLD_TEST(free_from_another_clients_callback_is_refused)
 {
     static struct notes notes = NOTES_INIT;
@@ -206,10 +203,7 @@ static void close_within(struct within *w)
     sem_destroy(&w->done);
 }
 
-/* Goal: in a callback every call that waits says so immediately, even if its lock is free. All
- * other calls work.
- * Method: each public call in a callback of each kind: of a lost mutex, of a mutex that another
- * client asks for, of a permit, of the client's states, of the log. Modes: F46. */
+/* Goal: what waits says so immediately, even if its lock is free, and all other calls work. Modes: F46. */
 WORLD_TEST(every_call_in_every_callback)
 {
     struct proxy *proxy = world_proxy();
@@ -236,8 +230,7 @@ WORLD_TEST(every_call_in_every_callback)
     close_within(&w);
 }
 
-/* Goal: a slow callback delays no grant on its client. zkl_mutex_free waits for it, but not for
- * callbacks of other mutexes. Modes: F46. */
+/* Modes: F46. */
 WORLD_TEST(a_slow_callback_stalls_only_the_free_of_its_mutex)
 {
     static struct notes notes = NOTES_INIT;
@@ -289,8 +282,7 @@ static void give_back(const struct zkl_hold_event *event, void *arg)
     atomic_fetch_add(&giver->events, 1);
 }
 
-/* Goal: the library refuses to release a permit of a multi-lock alone, as the multi-lock would then
- * have a freed handle. It also refuses in the permit's own callback. The multi-lock stays held. */
+/* Goal: the multi-lock would have a freed handle. In the permit's own callback it is refused, too. */
 WORLD_TEST(a_multi_locks_permit_is_not_given_back_alone)
 {
     const char *path = cluster_path("members-permit");

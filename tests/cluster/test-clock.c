@@ -57,11 +57,6 @@ static int lock_for_a_while(void *mutex)
     return zkl_mutex_lock_for(mutex, WAITED_MS);
 }
 
-static bool node_is_watched(const char *path)
-{
-    return flw_watch_count(zks_host(), zks_port(server, 0), child_of(path, 1)) == 1;
-}
-
 #define CLOCK_TEST(name) WORLD_TEST_IN(name, cluster_raw_open, set_back)
 
 /* Goal: a wait takes its time, whichever way the clock jumps meanwhile. So does a wait that begins
@@ -76,7 +71,7 @@ CLOCK_TEST(a_wait_does_not_go_by_the_wall_clock)
     for (size_t i = 0; i < STEPS;) {
         int64_t start_ms = net_now_ms();
         actor_begin(l.actor, lock_for_a_while, l.mutex);
-        check_wait((cluster_children(l.path) == 2 && node_is_watched(l.path)) ||
+        check_wait((cluster_children(l.path) == 2 && node_watches(child_of(l.path, 1)) == 1) ||
                        actor_is_done(l.actor),
                    WAIT_MS);
         if (!actor_is_done(l.actor)) /* else it was over before it was seen: once more */
@@ -88,8 +83,7 @@ CLOCK_TEST(a_wait_does_not_go_by_the_wall_clock)
     check_ok(zkl_mutex_unlock(held));
 }
 
-/* Goal: the lease of a hold ends when its time is over, not when the clock jumps over that, and does
- * end when the clock has jumped back. Modes: F23. */
+/* Modes: F23. */
 CLOCK_TEST(a_lease_does_not_go_by_the_wall_clock)
 {
     struct zkl_client *client = world_client();

@@ -32,12 +32,12 @@ static int64_t all_requests(struct proxy *proxy)
 /* The proxy counts keepalives and lists by themselves. Without them the count is exact. With
  * keepalives it is at most 0.02 more on a server that answers at all. The client sends no list
  * while a keepalive is under way. */
-static void check_slope(zkl_hold_fn fn, int each)
+static void check_slope(struct notes *notes, int each)
 {
     struct locker c = counted_open("slope", SESSION_MS);
 
     make_root(c.path, "");
-    check_ok(zkl_mutex_set_callback(c.mutex, fn, NULL));
+    check_ok(zkl_mutex_set_callback(c.mutex, notes ? take_note : NULL, notes));
     cycle(c.mutex, 10); /* the connection's own requests are not in it */
     int64_t before = inside_received(c.client), start = net_now_ms();
     proxy_reset_counts(c.proxy);
@@ -45,8 +45,6 @@ static void check_slope(zkl_hold_fn fn, int each)
     int64_t requests = inside_received(c.client) - before;
     int64_t keepalives = proxy_counts(c.proxy, PROXY_EXISTS);
     int64_t lists = proxy_counts(c.proxy, PROXY_CHILDREN);
-    print_message("%.3f requests per lock and unlock, keepalives included\n",
-                  (double)requests / CYCLES);
     check_num(requests - keepalives - lists, ==, (each - 1) * CYCLES);
     check_num(lists, <=, CYCLES);
     check_num(lists, >=, CYCLES - keepalives);
@@ -56,22 +54,12 @@ static void check_slope(zkl_hold_fn fn, int each)
         check_num(keepalives, <=, CYCLES / 50);
 }
 
-/* Goal: lock and unlock without contention are create, list and delete. Method: the server's count
- * for this connection over 1,000 of them. */
 WORLD_TEST(lock_and_unlock_are_three_requests)
 {
+    static struct notes notes = NOTES_INIT;
+
     check_slope(NULL, 3);
-}
-
-static void ignore(const struct zkl_hold_event *event, void *arg)
-{
-    (void)event;
-    (void)arg;
-}
-
-WORLD_TEST(with_a_callback_they_are_four)
-{
-    check_slope(ignore, 4);
+    check_slope(&notes, 4);
 }
 
 /* --- with contention -------------------------------------------------------------------------- */
@@ -81,14 +69,12 @@ static void contend(struct zkl_mutex *held, struct locker *waiter)
 {
     check_ok(zkl_mutex_lock(held));
     actor_begin(waiter->actor, do_lock, waiter->mutex);
-    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 2, WAIT_MS);
+    check_wait(node_watches(NULL) == 2, WAIT_MS);
     check_ok(zkl_mutex_unlock(held));
     locker_passes(waiter);
 }
 
-/* Goal: a lock that waits for another client's, and its unlock, are five requests: create, list,
- * the watches on the predecessor and on the own node, delete. No watch is left that the client
- * would have to remove. Method: a proxy counts each kind. */
+/* Goal: no watch is left that the client would have to remove. */
 WORLD_TEST(a_lock_that_waits_is_five_requests)
 {
     struct locker c = counted_open("six", SESSION_MS);
@@ -100,7 +86,6 @@ WORLD_TEST(a_lock_that_waits_is_five_requests)
     int64_t start = net_now_ms();
     for (int i = 0; i < SOME; i++)
         contend(held, &c);
-    print_message("%d contended locks: %d requests\n", SOME, (int)all_requests(c.proxy));
     check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, SOME);
     check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, SOME);
     check_num(proxy_counts(c.proxy, PROXY_GET), ==, 2 * SOME);
@@ -109,9 +94,7 @@ WORLD_TEST(a_lock_that_waits_is_five_requests)
     check_requests(proxy_counts(c.proxy, PROXY_EXISTS), 0, start);
 }
 
-/* Goal: a wait that ends without the lock is six requests: create, list, two watches, the delete,
- * and the removal of the watch on the predecessor. The deletion ends the other watch.
- * Modes: F19. */
+/* Goal: the sixth is the removal of the watch on the predecessor. The deletion ends the other watch. Modes: F19. */
 WORLD_TEST(a_wait_in_vain_is_six_requests)
 {
     struct locker c = counted_open("six-in-vain", SESSION_MS);
@@ -121,19 +104,17 @@ WORLD_TEST(a_wait_in_vain_is_six_requests)
     check_ok(zkl_mutex_lock(held));
     proxy_reset_counts(c.proxy);
     locker_queues(&c, 2);
-    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 2, WAIT_MS);
+    check_wait(node_watches(NULL) == 2, WAIT_MS);
     zkl_cancel_set(c.take.wait.cancel);
     check_num(actor_result(c.actor), ==, ZKL_ECANCELED);
-    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 0, WAIT_MS);
+    check_wait(node_watches(NULL) == 0, WAIT_MS);
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, 1);
     check_num(proxy_counts(c.proxy, PROXY_REMOVE_WATCHES), ==, 1);
     check_num(all_requests(c.proxy), ==, 6);
     check_ok(zkl_mutex_unlock(held));
 }
 
-/* Goal: of several waiters only the next one is woken: a release that does not concern a contender
- * costs it nothing. Method: a second waiter is counted while the holder changes before it.
- * Modes: F44. */
+/* Method: a second waiter is counted while the holder changes before it. Modes: F44. */
 WORLD_TEST(only_the_next_waiter_is_woken)
 {
     struct locker c = counted_open("herd", SESSION_MS), next = locker_of(c.path, NULL);
@@ -156,39 +137,23 @@ WORLD_TEST(only_the_next_waiter_is_woken)
 #define CROWD_MAX 1000
 #define CROWD_WAIT_MS 120000
 
-struct crowd {
+struct passage {
     struct zkl_mutex *mutex;
-    int threads;
     struct room room;
-    atomic_int begun, overlaps, through, odd;
+    atomic_int begun, overlaps;
 };
 
-static void *pass_through(void *arg)
+static int pass_through(void *arg)
 {
-    struct crowd *crowd = arg;
-    uint32_t number = (uint32_t)crowd->begun++;
+    struct passage *passage = arg;
+    uint32_t number = (uint32_t)passage->begun++;
 
-    int rc = zkl_mutex_lock(crowd->mutex);
-    if (rc == 0) {
-        crowd->overlaps += room_enter(&crowd->room, number) != 0;
-        crowd->overlaps += room_leave(&crowd->room, number) != 0;
-        rc = zkl_mutex_unlock(crowd->mutex);
-    }
+    int rc = zkl_mutex_lock(passage->mutex);
     if (rc != 0)
-        crowd->odd = rc;
-    crowd->through++;
-    return NULL;
-}
-
-static void crowd_begin(struct crowd *crowd, pthread_t *threads)
-{
-    pthread_attr_t attr;
-
-    check_ok(pthread_attr_init(&attr));
-    check_ok(pthread_attr_setstacksize(&attr, 256 * 1024));
-    for (int i = 0; i < crowd->threads; i++)
-        check_ok(pthread_create(&threads[i], &attr, pass_through, crowd));
-    pthread_attr_destroy(&attr);
+        return rc;
+    passage->overlaps += room_enter(&passage->room, number) != 0;
+    passage->overlaps += room_leave(&passage->room, number) != 0;
+    return zkl_mutex_unlock(passage->mutex);
 }
 
 /* Goal: many threads of one process share one handle. They cost less than each of them would alone,
@@ -199,30 +164,25 @@ static void crowd_begin(struct crowd *crowd, pthread_t *threads)
  * and the server counts them all. Modes: F44. */
 WORLD_TEST(many_threads_share_their_lists)
 {
-    static pthread_t threads[CROWD_MAX];
     const int n = (int)test_length(CROWD_MAX, 300);
     struct locker c = counted_open("thousand", SESSION_MS);
     struct zkl_mutex *held = world_mutex(world_client(), c.path);
-    struct crowd crowd = {.mutex = c.mutex, .threads = n};
+    struct passage passage = {.mutex = c.mutex};
 
     make_root(c.path, "");
     check_ok(zkl_mutex_lock(held));
     int64_t before = inside_received(c.client), start = net_now_ms();
     proxy_reset_counts(c.proxy);
     check_ok(proxy_hold_reply(c.proxy, PROXY_CHILDREN, 1));
-    crowd_begin(&crowd, threads);
+    struct crowd crowd = crowd_of(pass_through, &passage, 0, (size_t)n);
     check_ok(proxy_wait_count(c.proxy, PROXY_CREATE2, n, CROWD_WAIT_MS));
     proxy_release(c.proxy);
     check_wait(cluster_children(c.path) == 1 + n, CROWD_WAIT_MS);
     check_wait(proxy_counts(c.proxy, PROXY_GET) == n + 1, CROWD_WAIT_MS);
     check_ok(zkl_mutex_unlock(held));
-    for (int i = 0; i < n; i++)
-        check_ok(pthread_join(threads[i], NULL));
-    check_num(crowd.through, ==, n);
-    check_num(crowd.odd, ==, 0);
-    check_num(crowd.overlaps, ==, 0);
+    crowd_end(&crowd);
+    check_num(passage.overlaps, ==, 0);
     int64_t beats = proxy_counts(c.proxy, PROXY_MULTI);
-    print_message("%d threads: %d requests\n", n, (int)all_requests(c.proxy));
     check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, n);
     int lists = (int)proxy_counts(c.proxy, PROXY_CHILDREN);
     check_num(lists, <=, ZKL_SHARE_FROM + 2);
@@ -241,10 +201,7 @@ static size_t waiting_in(struct zkl_client *client)
     return waiting;
 }
 
-/* Goal: threads of one client come one after another, with a handle each. They need no list once
- * some of them each had the number after the one before. They need none to hand the lock on either:
- * create, a watch, delete. Method: each begins when the one before waits. The proxy counts all
- * kinds. */
+/* Goal: they need no list once some of them each had the number after the one before, nor to hand the lock on. */
 WORLD_TEST(who_come_one_after_another_need_no_lists)
 {
     enum { N = 40 };

@@ -3,21 +3,15 @@
  * with its source is said by the source's name, and its text is nowhere. */
 #include "check_error.h"
 #include "creator.h"
-#include "nodes.h"
 
 #include <fcntl.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include "sanitizer.h"
 
 #define CREDENTIAL "alice:sesame"
 #define WORD "sesame"
 #define VARIABLE "ZKL_TEST_CREDENTIAL"
 #define MOST 4096
-
-enum { READ = 1, CREATE = 4 };
 
 /* --- sources ---------------------------------------------------------------------------------- */
 
@@ -33,15 +27,6 @@ static const char *file_with(const char *bytes, size_t size)
     check_num(write(fd, bytes, size), ==, size);
     check_ok(close(fd));
     return name;
-}
-
-static struct zkl_client_options creator_options(void)
-{
-    struct zkl_client_options options = cluster_options();
-
-    options.auth_scheme = "digest";
-    options.acl = ZKL_ACL_CREATOR;
-    return options;
 }
 
 enum source { GIVEN = 1, BY_FILE = 2, BY_ENV = 4, ANY = GIVEN | BY_FILE | BY_ENV };
@@ -76,6 +61,29 @@ static void check_silent(const char *text)
 {
     if (strstr(text, WORD))
         fail_msg("\"%s\" reveals the credential", text);
+}
+
+static void check_bad(const struct zkl_client_options *options, const char *name, const char *word)
+{
+    struct zkl_client *client = NULL;
+    char why[768];
+
+    struct zkl_client_options o = *options;
+    o.errbuf = why;
+    o.errbuf_size = sizeof why;
+    check_fails(zkl_client_open(&client, &o), ZKL_EINVAL, word);
+    check_detail(ZKL_EINVAL, name);
+    check_silent(zkl_error_detail());
+    check_text(why, zkl_error_detail());
+    check_true(client == NULL);
+}
+
+static void check_bad_file(const char *name, const char *word)
+{
+    struct zkl_client_options options = creator_options();
+
+    options.auth_file = name;
+    check_bad(&options, name, word);
 }
 
 /* --- what belongs to it ----------------------------------------------------------------------- */
@@ -129,7 +137,6 @@ WORLD_TEST(a_pipe_is_read_as_a_file_is)
 {
     struct zkl_client_options options = creator_options();
     struct actor *actor = world_actor();
-    struct zkl_client *client = NULL;
     char name[512];
     int fds[2];
 
@@ -138,40 +145,13 @@ WORLD_TEST(a_pipe_is_read_as_a_file_is)
     snprintf(name, sizeof name, "/dev/fd/%d", fds[0]);
     actor_begin(actor, write_late, &fds[1]);
     options.auth_file = name;
-    client = world_client_with(&options);
+    struct zkl_client *client = world_client_with(&options);
     check_ok(actor_result(actor));
     check_is_alice(client, cluster_path("pipe"));
     check_ok(close(fds[0]));
     snprintf(name, sizeof name, "%s/fifo", zks_dir(server));
     check_ok(mkfifo(name, 0600));
-    options.auth_file = name;
-    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "empty");
-}
-
-static int open_of_file(void *name)
-{
-    struct zkl_client_options options = creator_options();
-    struct zkl_client *client = NULL;
-
-    options.auth_file = name;
-    int rc = zkl_client_open(&client, &options);
-    return rc == 0 ? zkl_client_free(client) + 1 : rc;
-}
-
-/* Goal: an open gives up a pipe whose writer is silent, though the writer never closes it. Method:
- * the test writes one byte to the pipe, and keeps it open. */
-WORLD_TEST(a_pipe_with_a_silent_writer_is_given_up)
-{
-    struct actor *actor = world_actor();
-    char name[512];
-
-    snprintf(name, sizeof name, "%s/silent", zks_dir(server));
-    check_ok(mkfifo(name, 0600));
-    int fd = open(name, O_RDWR | O_CLOEXEC);
-    check_num(fd, >=, 0);
-    check_num(write(fd, "a", 1), ==, 1);
-    check_num(actor_do(actor, open_of_file, name), ==, ZKL_EINVAL);
-    check_ok(close(fd));
+    check_bad_file(name, "empty");
 }
 
 WORLD_TEST(the_longest_credential_works)
@@ -183,13 +163,11 @@ WORLD_TEST(the_longest_credential_works)
     cycle(world_mutex(client_from(BY_FILE, text), cluster_path("longest")), 1);
 }
 
-/* Goal: as in Curator's TestLockACLs, the path of a lock and its nodes have the client's ACL if the
- * client makes them. A node that was there keeps its own ACL. Method: another client's parent,
- * which lets others make nodes below it. */
+/* As in Curator's TestLockACLs. Method: another client's parent, which lets others make nodes below it. */
 WORLD_TEST(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own)
 {
     const char *parent = cluster_path("parent-of-others");
-    struct wire_acl acl = {READ | CREATE, "ip", "127.0.0.1"};
+    struct wire_acl acl = {PERM_READ | PERM_CREATE, "ip", "127.0.0.1"};
     char text[256];
 
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
@@ -250,7 +228,6 @@ WORLD_TEST(a_lost_answer_to_the_credential_is_made_up_for)
 struct refused {
     struct zkl_client_options options;
     bool multi;
-    int code; /* the first that is not ZKL_EAUTH */
 };
 
 /* A multi-lock of three, or a mutex. */
@@ -278,20 +255,20 @@ static int lock_some(struct zkl_client *client, bool multi)
 
 /* The server refuses the credential while a lock asks. The client hears of the refusal either
  * before it sends anything, or after. */
-static void *be_refused(void *arg)
+static int be_refused(void *arg)
 {
-    struct refused *r = arg;
-    long rounds = test_length(200, 20);
+    const struct refused *r = arg;
+    int rc = ZKL_EAUTH;
 
-    for (long i = 0; i < rounds && r->code == ZKL_EAUTH; i++) {
+    for (long i = test_length(200, 20); i > 0 && rc == ZKL_EAUTH; i--) {
         struct zkl_client *client = NULL;
-        r->code = zkl_client_open(&client, &r->options);
-        if (r->code == 0)
-            r->code = lock_some(client, r->multi);
+        rc = zkl_client_open(&client, &r->options);
+        if (rc == 0)
+            rc = lock_some(client, r->multi);
         if (zkl_client_free(client) != 0)
-            r->code = 0;
+            rc = 0;
     }
-    return NULL;
+    return rc == ZKL_EAUTH ? 0 : rc - 1000;
 }
 
 /* Goal: nothing in memory breaks where a session ends just when something is sent, below a chroot or
@@ -299,51 +276,35 @@ static void *be_refused(void *arg)
  * leaks, and frees paths that it put a chroot before twice, and paths that are not its own. */
 WORLD_TEST(a_session_that_just_ended_takes_nothing)
 {
-    enum { THREADS = 24 };
     struct zkl_client_options options = creator_options();
-    struct refused refused[THREADS];
-    pthread_t threads[THREADS];
+    struct refused refused[24];
     char deep[128];
 
     options.auth_scheme = "nonsense";
     options.auth_credential = CREDENTIAL;
     options.connect_timeout_ms = 0;
     snprintf(deep, sizeof deep, "%s/below/a/chroot", zks_connect_string(server));
-    for (size_t i = 0; i < THREADS; i++) {
-        refused[i] = (struct refused){.options = options, .multi = i & 2, .code = ZKL_EAUTH};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        refused[i] = (struct refused){.options = options, .multi = i & 2};
         if (i & 1)
             refused[i].options.servers = deep;
-        check_ok(pthread_create(&threads[i], NULL, be_refused, &refused[i]));
     }
-    for (size_t i = 0; i < THREADS; i++)
-        check_ok(pthread_join(threads[i], NULL));
-    for (size_t i = 0; i < THREADS; i++)
-        check_num(refused[i].code, ==, ZKL_EAUTH);
+    struct crowd crowd = crowd_begin(be_refused, refused);
+    crowd_end(&crowd);
 }
 
 /* --- what is wrong with a source -------------------------------------------------------------- */
 
-static void check_bad(const struct zkl_client_options *options, const char *name, const char *word)
+WORLD_TEST(a_pipe_with_a_silent_writer_is_given_up)
 {
-    struct zkl_client *client = NULL;
-    char why[768];
+    char name[512];
 
-    struct zkl_client_options o = *options;
-    o.errbuf = why;
-    o.errbuf_size = sizeof why;
-    check_fails(zkl_client_open(&client, &o), ZKL_EINVAL, word);
-    check_detail(ZKL_EINVAL, name);
-    check_silent(zkl_error_detail());
-    check_text(why, zkl_error_detail());
-    check_true(client == NULL);
-}
-
-static void check_bad_file(const char *name, const char *word)
-{
-    struct zkl_client_options options = creator_options();
-
-    options.auth_file = name;
-    check_bad(&options, name, word);
+    snprintf(name, sizeof name, "%s/silent", zks_dir(server));
+    check_ok(mkfifo(name, 0600));
+    int fd = open(name, O_RDWR | O_CLOEXEC);
+    check_num(write(fd, "a", 1), ==, 1);
+    check_bad_file(name, "");
+    check_ok(close(fd));
 }
 
 /* Goal: a source that gives no credential is named, with the reason, and not a byte of it is: by the open, and not by an
@@ -389,8 +350,7 @@ WORLD_TEST(what_gives_no_credential_is_named)
     check_bad_file(zks_dir(server), "directory");
 }
 
-/* Goal: an open also names a file that it may not read. Method: root may read any file, so that the
- * test's thread reads as another user. */
+/* Method: root may read any file, so that the test's thread reads as another user. */
 WORLD_TEST(a_file_that_may_not_be_read_is_named)
 {
     const char *name = file_with(CREDENTIAL, strlen(CREDENTIAL));
@@ -412,8 +372,6 @@ WORLD_TEST(a_file_that_may_not_be_read_is_named)
     check_detail(ZKL_EINVAL, "Permission denied");
 }
 
-/* Goal: a scheme needs exactly one source, and a source needs a scheme. Method: every
- * combination. */
 WORLD_TEST(a_scheme_goes_with_exactly_one_source)
 {
     const char *name = file_with(CREDENTIAL, strlen(CREDENTIAL));
@@ -457,8 +415,8 @@ WORLD_TEST(a_user_may_have_the_schemes_name)
 
     check_ok(wire_auth(raw, "digest", "digest:" WORD));
     for (size_t i = 0; i < 2; i++) {
-        struct zkl_client *client = client_from(BY_ENV, digests[i]);
-        struct zkl_mutex *mutex = world_mutex(client, cluster_path("user-digest"));
+        struct zkl_mutex *mutex =
+            world_mutex(client_from(BY_ENV, digests[i]), cluster_path("user-digest"));
         check_ok(zkl_mutex_lock(mutex));
         check_ok(wire_get_acl(raw, node_of(mutex), acl, sizeof acl));
         check_ok(strncmp(acl, "31:digest:digest:", 17));

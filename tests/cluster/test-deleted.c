@@ -10,17 +10,12 @@ struct scene {
     char held_node[128], waiter_node[128];
 };
 
-static int watches(const char *node)
-{
-    return flw_watch_count(zks_host(), zks_port(server, 0), node);
-}
-
 /* Until the client watches the predecessor and its own node. */
 static void begin_waiting(struct locker *l, int n)
 {
     locker_queues(l, n);
-    check_wait(watches(child_of(l->path, (size_t)n - 1)) == 1 &&
-                   watches(child_of(l->path, (size_t)n - 2)) >= 1,
+    check_wait(node_watches(child_of(l->path, (size_t)n - 1)) == 1 &&
+                   node_watches(child_of(l->path, (size_t)n - 2)) >= 1,
                WAIT_MS);
 }
 
@@ -116,8 +111,7 @@ WORLD_TEST(a_waiter_that_hears_only_of_its_predecessor_queues_again)
 
 /* --- a holder's node -------------------------------------------------------------------------- */
 
-/* Goal: without a callback, the holder knows after the next heartbeat, a quarter of the session timeout
- * later. Modes: F12, F34b. */
+/* Modes: F12, F34b. */
 WORLD_TEST(a_holder_without_one_knows_by_the_next_heartbeat)
 {
     const int session_ms = 4000;
@@ -126,7 +120,7 @@ WORLD_TEST(a_holder_without_one_knows_by_the_next_heartbeat)
     check_ok(zkl_mutex_lock(l.mutex));
     check_ok(zkl_mutex_lock(l.mutex));
     const char *node = node_of(l.mutex);
-    check_num(watches(node), ==, 0);
+    check_num(node_watches(node), ==, 0);
     lag_begin();
     check_ok(wire_delete(raw, node, -1));
     check_wait(zkl_mutex_still_held(l.mutex, 0) == 0, WAIT_MS);
@@ -137,8 +131,7 @@ WORLD_TEST(a_holder_without_one_knows_by_the_next_heartbeat)
     check_num(zkl_mutex_unlock(l.mutex), ==, ZKL_ELOST);
 }
 
-/* Goal: of many holds of one client exactly the one is lost whose node was deleted: the heartbeat
- * that fails for one goes on for the others. */
+/* Goal: the heartbeat that fails for one goes on for the others. */
 WORLD_TEST(only_the_hold_is_lost_whose_node_was_deleted)
 {
     enum { N = 10 };

@@ -6,8 +6,7 @@
 
 #define MS INT64_C(1000000)
 
-/* Goal: without a server a lock with a deadline ends at the deadline, whether the link is known to
- * be down or not, and a lock with a cancel object as soon as that is set. Modes: F17. */
+/* Goal: whether the link is known to be down or not. Modes: F17. */
 OUTAGE_TEST(a_wait_without_a_server_ends_in_time, RESTART_SESSION_MS)
 {
     struct zkl_cancel *cancel = world_cancel();
@@ -27,8 +26,6 @@ OUTAGE_TEST(a_wait_without_a_server_ends_in_time, RESTART_SESSION_MS)
     server_back();
 }
 
-/* Goal: a waiter in the queue loses its server. A cancel object still ends the wait, without a
- * server. The client deletes the waiter's node when the server is back. */
 OUTAGE_TEST(a_waiter_in_the_queue_ends_in_time, RESTART_SESSION_MS)
 {
     struct zkl_cancel *cancel = world_cancel();
@@ -50,7 +47,7 @@ OUTAGE_TEST(a_waiter_in_the_queue_ends_in_time, RESTART_SESSION_MS)
     check_true(rc == 0 || rc == ZKL_EUNCONFIRMED);
 }
 
-/* Goal: a try without a server ends after one session timeout. Modes: F17. */
+/* Modes: F17. */
 OUTAGE_TEST(a_try_without_a_server_ends_after_a_session_timeout, 1000)
 {
     server_down();
@@ -93,8 +90,7 @@ OUTAGE_TEST(a_lock_is_granted_when_the_server_is_back, RESTART_SESSION_MS)
     check_ok(actor_do(s->actor, do_unlock, s->others));
 }
 
-/* Goal: an operation that closes without a server ends, too, and does not claim the session's end: by itself, or in
- * zkl_client_free. */
+/* Goal: it does not claim the session's end: by itself, or in zkl_client_free. */
 WORLD_TEST(a_close_by_operation_without_a_server_ends)
 {
     for (int freed = 0; freed < 2; freed++) {

@@ -9,8 +9,7 @@ static int set_cancel(void *cancel)
     return zkl_cancel_is_set(cancel) ? 0 : 1;
 }
 
-/* Goal: a child that sets a cancel object it has inherited does not end its parent's waits: the bit
- * is the child's own copy. */
+/* The bit is the child's own copy. */
 WORLD_TEST(a_childs_cancel_does_not_reach_the_parent)
 {
     struct locker l = locker_of(cluster_path("fork-cancel"), NULL);
@@ -48,9 +47,7 @@ static int call_all(void *arg)
     pthread_exit(NULL);
 }
 
-/* Goal: a child uses handles of each kind that its parent has. Each call refuses immediately and
- * says why. The child changes nothing, not even at the end of its thread, which is the copy of the
- * holding thread. The parent keeps its holds, and unlocks. Modes: F53. */
+/* Goal: it changes nothing, not even at the end of its thread, which is the copy of the holding thread. Modes: F53. */
 WORLD_TEST(what_a_child_inherits_refuses_to_work)
 {
     struct refused_calls e;
@@ -79,9 +76,7 @@ static int wait_for_permits(void *semaphore)
     return rc;
 }
 
-/* Goal: the process forks children while its threads wait, for a lock of each kind. The children
- * use what they have inherited, and disturb no thread: all threads wait on, and get their locks.
- * Modes: F53. */
+/* Modes: F53. */
 WORLD_TEST(a_fork_amid_waits_disturbs_nobody)
 {
     enum { WAITERS = 4 };
@@ -155,8 +150,7 @@ static int open_own_and_let_a_child_do_so(void *path)
     return rc != 0 ? rc : in_child(open_own, path);
 }
 
-/* Goal: a child, and a child of it, opens clients of its own, which find busy what the parent
- * holds. Modes: F53. */
+/* Modes: F53. */
 WORLD_TEST(a_child_can_open_its_own)
 {
     skip_under_gcc_tsan();
@@ -190,17 +184,14 @@ WORLD_TEST(a_fork_amid_calls_leaves_no_lock_taken)
     const char *path = cluster_path("amid"), *busy = cluster_path("amid-busy");
     struct zkl_client *client = world_client();
     struct zkl_mutex *mutex = world_mutex(client, path), *held = world_mutex(client, busy);
-    struct actor *actors[3] = {world_actor(), world_actor(), world_actor()};
 
     atomic_store(&forked_enough, false);
     check_ok(zkl_mutex_lock(held));
-    for (int i = 0; i < 3; i++)
-        actor_begin(actors[i], lock_until_told, mutex);
+    struct crowd crowd = crowd_of(lock_until_told, mutex, 0, 3);
     for (long i = test_length(100, 8); i > 0; i--)
         check_ok(in_child(open_own, (void *)busy));
     atomic_store(&forked_enough, true);
-    for (int i = 0; i < 3; i++)
-        check_ok(actor_result(actors[i]));
+    crowd_end(&crowd);
     check_ok(zkl_mutex_unlock(held));
 }
 

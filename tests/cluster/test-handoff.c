@@ -84,8 +84,6 @@ static void unlock(struct line *line, int i)
 
 /* --- in turn ---------------------------------------------------------------------------------- */
 
-/* Goal: owners that are no threads take turns with threads. Method: an owner waits behind a thread, and a
- * thread behind that. */
 WORLD_TEST(owners_take_turns_with_threads)
 {
     struct line line = line_of("owners", MANY);
@@ -113,18 +111,18 @@ WORLD_TEST(owners_take_turns_with_threads)
 
 struct runner {
     struct zkl_mutex *mutex;
-    atomic_int *stop;
-    atomic_long *cycles;
+    atomic_int stop;
+    atomic_long cycles;
 };
 
 static int run_until(void *arg)
 {
     struct runner *r = arg;
     int rc = 0;
-    while (rc == 0 && !atomic_load(r->stop)) {
+    while (rc == 0 && !atomic_load(&r->stop)) {
         rc = zkl_mutex_lock(r->mutex);
         if (rc == 0)
-            atomic_fetch_add(r->cycles, 1);
+            atomic_fetch_add(&r->cycles, 1);
         rc = rc == 0 ? zkl_mutex_unlock(r->mutex) : rc;
     }
     return rc;
@@ -140,46 +138,35 @@ static uint64_t token_of(struct zkl_mutex *mutex)
 
 /* The threads held the mutex 500 times on one node. A caller may have to look several times: if no
  * thread waits at an unlock, that unlock deletes the node. */
-static bool stays_for_long(struct zkl_mutex *mutex, const atomic_long *cycles)
+static bool stays_for_long(struct runner *r)
 {
-    uint64_t token = token_of(mutex);
-    long before = atomic_load(cycles);
-    check_wait(atomic_load(cycles) > before + 500, WAIT_MS);
-    return token_of(mutex) == token;
+    uint64_t token = token_of(r->mutex);
+    long before = atomic_load(&r->cycles);
+    check_wait(atomic_load(&r->cycles) > before + 500, WAIT_MS);
+    return token_of(r->mutex) == token;
 }
 
-/* Goal: no contender outside starves. Without one the lock stays on one node forever. Method: some
- * threads run on one handle. While they are alone the token stays. Then another client gets the
- * lock again and again. */
+/* Goal: without others the lock stays on one node forever. */
 WORLD_TEST(others_get_their_turn)
 {
     struct line line = line_of("others", 50);
     struct zkl_mutex *outside = world_mutex(world_client(), line.path);
-    struct actor *actors[THREADS];
-    atomic_int stop = 0;
-    atomic_long cycles = 0;
+    struct runner runner = {.mutex = line.mutex};
+    struct crowd crowd = crowd_of(run_until, &runner, 0, THREADS);
     uint64_t token = 0;
-    struct runner runner = {line.mutex, &stop, &cycles};
 
-    for (int i = 0; i < THREADS; i++) {
-        actors[i] = world_actor();
-        actor_begin(actors[i], run_until, &runner);
-    }
-    check_wait(atomic_load(&cycles) > 100, WAIT_MS);
-    check_wait(stays_for_long(line.mutex, &cycles), WAIT_MS);
+    check_wait(atomic_load(&runner.cycles) > 100, WAIT_MS);
+    check_wait(stays_for_long(&runner), WAIT_MS);
     for (int i = 0; i < 10; i++) {
         check_ok(zkl_mutex_lock_for(outside, WAIT_MS));
         check_num(zkl_mutex_token(outside), >, token);
         token = zkl_mutex_token(outside);
         check_ok(zkl_mutex_unlock(outside));
     }
-    atomic_store(&stop, 1);
-    for (int i = 0; i < THREADS; i++)
-        check_ok(actor_result(actors[i]));
+    atomic_store(&runner.stop, 1);
+    crowd_end(&crowd);
 }
 
-/* Goal: when the client knows of a contender outside, the threads hand the lock on
- * local_handoffs_max times and no more. */
 WORLD_TEST(it_is_handed_on_so_often_while_others_wait)
 {
     struct line line = line_of("limit", 2);
@@ -275,8 +262,6 @@ WORLD_TEST(a_leased_hold_is_not_handed_on)
     unlock(&line, 1);
 }
 
-/* Goal: a holder that another client has asked to release does not hand the lock on. The next
- * thread queues. */
 WORLD_TEST(a_revoked_hold_is_not_handed_on)
 {
     static struct notes notes = NOTES_INIT;

@@ -2,7 +2,6 @@
 /* zkl_inspect while links break, sessions end, nodes vanish and clients close. */
 #include "check_error.h"
 #include "inspection.h"
-#include "nodes.h"
 
 struct inspect {
     struct zkl_client *client;
@@ -18,18 +17,29 @@ static int do_inspect(void *arg)
     return zkl_inspect(i->client, i->path, i->timeout_ms, &i->inspection);
 }
 
+#define HOLDS "holds lock curator 0 lock-0000000000"
+#define WAITS "waits lock for 0 curator 1 lock-0000000001"
+
+/* A path with both. */
+static const char *queue_of_two(const char *name)
+{
+    const char *path = cluster_path(name);
+
+    make_root(path, "");
+    make_node(below(path, "lock-0000000000"), "");
+    make_node(below(path, "lock-0000000001"), "");
+    return path;
+}
+
 /* Goal: a look sends two requests for the list and one for each child. It asks for the children
  * together: three round trips would do for any queue. (On a slow machine the client sends
  * keepalives besides, and pings.) */
 WORLD_TEST(a_look_is_two_requests_and_one_for_each_child)
 {
-    const char *path = cluster_path("requests");
+    const char *path = queue_of_two("requests");
     struct proxy *proxy = NULL;
     struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
 
-    make_root(path, "");
-    make_node(below(path, "lock-0000000000"), "");
-    make_node(below(path, "lock-0000000001"), "");
     make_node(below(path, "note"), "");
     proxy_reset_counts(proxy);
     inspect_lock(client, path);
@@ -42,24 +52,19 @@ WORLD_TEST(a_look_is_two_requests_and_one_for_each_child)
     check_num(all_watches(), ==, 0);
 }
 
-/* Goal: an answer that is lost with the link is asked for again, at each step. */
 WORLD_TEST(a_look_survives_a_lost_link)
 {
     static const enum proxy_op ops[] = {PROXY_SYNC, PROXY_CHILDREN2, PROXY_GET};
-    const char *path = cluster_path("lost");
+    const char *path = queue_of_two("lost");
     struct proxy *proxy = NULL;
     struct zkl_client *client = world_client_through(&proxy, BRIEF_MS);
 
-    make_root(path, "");
-    make_node(below(path, "lock-0000000000"), "");
-    make_node(below(path, "lock-0000000001"), "");
     for (size_t i = 0; i < 6; i++) {
         if (i < 3)
             check_ok(proxy_drop_reply(proxy, ops[i], 1, PROXY_THEN_CUT));
         else
             check_ok(proxy_drop_request(proxy, ops[i - 3], 1, PROXY_THEN_CUT));
-        check_entries(client, path, ZKL_LOCK_KIND_MUTEX, "holds lock curator 0 lock-0000000000",
-                      "waits lock for 0 curator 1 lock-0000000001");
+        check_entries(client, path, ZKL_LOCK_KIND_MUTEX, HOLDS, WAITS);
         check_ok(proxy_wait_dropped(proxy, 0));
     }
 }
@@ -68,27 +73,22 @@ WORLD_TEST(a_look_survives_a_lost_link)
  * next contender is then the holder. Method: the proxy keeps the looks back. */
 WORLD_TEST(a_child_that_goes_meanwhile_is_left_out)
 {
-    const char *path = cluster_path("gone");
+    const char *path = queue_of_two("gone");
     struct proxy *proxy = NULL;
     struct inspect in = {world_client_through(&proxy, BRIEF_MS), path, WAIT_MS, NULL};
     struct actor *actor = world_actor();
     static const char *const lines[] = {"holds lock curator 1 lock-0000000001"};
 
-    make_root(path, "");
-    make_node(below(path, "lock-0000000000"), "");
-    make_node(below(path, "lock-0000000001"), "");
     check_ok(proxy_hold_request(proxy, PROXY_GET, 1));
     actor_begin(actor, do_inspect, &in);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
-    check_ok(wire_delete(raw, cluster_at(below(path, "lock-0000000000")), -1));
+    drop_node(below(path, "lock-0000000000"));
     proxy_release(proxy);
     check_ok(actor_result(actor));
     check_inspection(in.inspection, path, ZKL_LOCK_KIND_MUTEX, lines, 1);
     zkl_inspection_free(in.inspection);
 }
 
-/* Goal: a new session in between does no harm. Method: the link is held away until the session has
- * ended. */
 WORLD_TEST(a_look_survives_its_session)
 {
     const char *path = cluster_path("session");
@@ -108,8 +108,7 @@ WORLD_TEST(a_look_survives_its_session)
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
 }
 
-/* Goal: a look ends at its deadline when the link is silent and when there is none, and its code
- * says which. The same client can look again once the link is back. */
+/* Goal: when the link is silent and when there is none. */
 WORLD_TEST(the_deadline_holds)
 {
     const char *path = cluster_path("deadline");
@@ -132,15 +131,11 @@ WORLD_TEST(the_deadline_holds)
     inspect_lock(client, path);
 }
 
-/* Goal: close ends a look immediately with ZKL_ECLOSED, at each step of the look and without a
- * link. */
 WORLD_TEST(close_ends_a_look)
 {
     static const enum proxy_op ops[] = {PROXY_CHILDREN2, PROXY_GET};
-    const char *path = cluster_path("close");
+    const char *path = queue_of_two("close");
 
-    make_root(path, "");
-    make_node(below(path, "lock-0000000000"), "");
     for (size_t i = 0; i < 3; i++) {
         struct proxy *proxy = NULL;
         struct inspect in = {world_client_through(&proxy, BRIEF_MS), path, ZKL_TIMEOUT_MAX_MS,
@@ -163,7 +158,7 @@ WORLD_TEST(close_ends_a_look)
 
 /* --- what may not be read ---------------------------------------------------------------------- */
 
-static const struct wire_acl unreadable = {WIRE_PERM_ALL & ~1, "world", "anyone"};
+static const struct wire_acl unreadable = {WIRE_PERM_ALL & ~PERM_READ, "world", "anyone"};
 
 static const char *make_unreadable(const char *path, const char *name, int flags)
 {
@@ -188,9 +183,7 @@ static void check_unreadable(const struct zkl_entry *e)
 WORLD_TEST(an_unreadable_node_is_told_by_its_name)
 {
     const char *path = cluster_path("unreadable");
-    static const char *const lines[] = {"holds lock curator 0 lock-0000000000",
-                                        "waits lock for 0 curator 1 lock-0000000001",
-                                        "foreign - - 0 note"};
+    static const char *const lines[] = {HOLDS, WAITS, "foreign - - 0 note"};
     struct proxy *proxy = NULL;
     struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
 

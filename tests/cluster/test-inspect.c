@@ -9,8 +9,6 @@
 
 #define GUID "_c_00000000-0000-4000-8000-00000000000"
 
-enum { READ = 1 };
-
 /* --- making ----------------------------------------------------------------------------------- */
 
 /* Begin to lock, and wait until the node is there. */
@@ -409,7 +407,7 @@ WORLD_TEST(what_may_not_be_read_says_so_or_is_left_out)
     struct zkl_client *client = world_client();
     const struct zkl_inspection *inspection = NULL;
     struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
-    struct wire_acl closed[] = {{WIRE_PERM_ALL & ~READ, "world", "anyone"}, hidden};
+    struct wire_acl closed[] = {{WIRE_PERM_ALL & ~PERM_READ, "world", "anyone"}, hidden};
     struct wire_stat stat;
 
     check_ok(wire_auth(raw, "digest", "admin:admin"));
@@ -453,7 +451,7 @@ WORLD_TEST(wrong_arguments_are_named)
 
 #define ENOUGH 3 /* on a busy machine, too */
 
-struct crowd {
+struct looker {
     struct zkl_client *client;
     const char *path;
     int64_t until_ms;
@@ -462,11 +460,11 @@ struct crowd {
 
 static int do_look_on(void *arg)
 {
-    struct crowd *crowd = arg;
+    struct looker *l = arg;
 
-    while (net_now_ms() < crowd->until_ms || crowd->looks <= ENOUGH) {
+    while (net_now_ms() < l->until_ms || l->looks <= ENOUGH) {
         const struct zkl_inspection *inspection = NULL;
-        if (zkl_inspect(crowd->client, crowd->path, WAIT_MS, &inspection) != 0)
+        if (zkl_inspect(l->client, l->path, WAIT_MS, &inspection) != 0)
             return -1;
         for (size_t i = 0; i < inspection->count; i++) {
             const struct zkl_entry *e = &inspection->entries[i];
@@ -474,22 +472,22 @@ static int do_look_on(void *arg)
                 return -2;
         }
         zkl_inspection_free(inspection);
-        crowd->looks++;
+        l->looks++;
     }
     return 0;
 }
 
 static int do_contend(void *arg)
 {
-    struct crowd *crowd = arg;
+    struct looker *l = arg;
     struct zkl_mutex *mutex;
-    int rc = zkl_mutex_new(&mutex, crowd->client, crowd->path, NULL);
+    int rc = zkl_mutex_new(&mutex, l->client, l->path, NULL);
 
-    while (rc == 0 && (net_now_ms() < crowd->until_ms || crowd->looks <= ENOUGH)) {
+    while (rc == 0 && (net_now_ms() < l->until_ms || l->looks <= ENOUGH)) {
         rc = zkl_mutex_lock(mutex);
         if (rc == 0)
             rc = zkl_mutex_unlock(mutex);
-        crowd->looks++;
+        l->looks++;
     }
     return rc != 0 ? rc : zkl_mutex_free(mutex);
 }
@@ -500,19 +498,16 @@ WORLD_TEST(threads_look_while_others_lock)
 {
     const char *path = cluster_path("crowd");
     struct zkl_client *client = world_client();
-    struct crowd crowds[5];
-    struct actor *actors[5];
+    struct looker lookers[2], contenders[3];
 
     int64_t until_ms = net_now_ms() + test_length(20000, 1500);
-    for (size_t i = 0; i < 5; i++) {
-        crowds[i] = (struct crowd){client, path, until_ms, 0};
-        actors[i] = world_actor();
-        actor_begin(actors[i], i < 2 ? do_look_on : do_contend, &crowds[i]);
-    }
-    for (size_t i = 0; i < 5; i++) {
-        check_wait(actor_is_done(actors[i]), 60000);
-        check_ok(actor_result(actors[i]));
-        check_num(crowds[i].looks, >, ENOUGH);
-    }
+    for (size_t i = 0; i < 3; i++)
+        lookers[i % 2] = contenders[i] = (struct looker){client, path, until_ms, 0};
+    struct crowd look = crowd_begin(do_look_on, lookers);
+    struct crowd contend = crowd_begin(do_contend, contenders);
+    crowd_end(&look);
+    crowd_end(&contend);
+    for (size_t i = 0; i < 3; i++)
+        check_true(lookers[i % 2].looks > ENOUGH && contenders[i].looks > ENOUGH);
     check_wait(cluster_children(path) == 0, WAIT_MS);
 }

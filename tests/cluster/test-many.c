@@ -4,9 +4,9 @@
 #include "cluster.h"
 
 #include "api/client.h"
+#include "process.h"
 #include "under_way.h"
 
-#include <dirent.h>
 #include <malloc.h>
 
 #define BYTES_MAX 6000 /* for one that waits: handle, operation, watch */
@@ -23,7 +23,7 @@ struct one {
     uint64_t op;
 };
 
-struct crowd {
+struct many {
     struct zkl_client *client;
     struct one *all;
     atomic_int granted, canceled, unlocked, wrong;
@@ -31,13 +31,13 @@ struct crowd {
 
 static void granted(int code, void *arg)
 {
-    struct crowd *c = arg;
+    struct many *c = arg;
     atomic_fetch_add(code == 0 ? &c->granted : code == ZKL_ECANCELED ? &c->canceled : &c->wrong, 1);
 }
 
 static void unlocked(int code, void *arg)
 {
-    struct crowd *c = arg;
+    struct many *c = arg;
     atomic_fetch_add(code == 0 ? &c->unlocked : &c->wrong, 1);
 }
 
@@ -61,14 +61,14 @@ static struct zkl_multi *multi_of(struct zkl_client *client, struct zkl_mutex *m
     return world_multi(client, members, has_permits ? 3 : 2);
 }
 
-static void start(struct crowd *c, struct one *o)
+static void start(struct many *c, struct one *o)
 {
     check_ok(o->multi
                  ? zkl_multi_acquire_async(o->owner, o->multi, NULL, NULL, granted, c, &o->op)
                  : zkl_mutex_acquire_async(o->owner, o->mutex, NULL, NULL, granted, c, &o->op));
 }
 
-static void start_all(struct crowd *c, bool multi)
+static void start_all(struct many *c, bool multi)
 {
     struct zkl_owner *owner = world_owner();
 
@@ -83,7 +83,7 @@ static void start_all(struct crowd *c, bool multi)
 }
 
 /* All, or only every second. */
-static void unlock_all(struct crowd *c, int step)
+static void unlock_all(struct many *c, int step)
 {
     for (struct one *o = c->all; o < c->all + count; o += step)
         check_ok(o->multi ? zkl_multi_unlock_async(o->owner, o->multi, NULL, unlocked, c)
@@ -91,7 +91,7 @@ static void unlock_all(struct crowd *c, int step)
 }
 
 /* Every acquisition is in the queue and watches its predecessor, and no answer is due. */
-static bool is_settled(struct crowd *c)
+static bool is_settled(struct many *c)
 {
     struct zkl_driver *d = c->client->driver;
     zkl_driver_lock(d);
@@ -101,7 +101,7 @@ static bool is_settled(struct crowd *c)
     return settled;
 }
 
-static bool is_clean(struct crowd *c)
+static bool is_clean(struct many *c)
 {
     struct zkl_driver *d = c->client->driver;
     zkl_driver_lock(d);
@@ -111,33 +111,23 @@ static bool is_clean(struct crowd *c)
     return left == 0;
 }
 
-static int threads_now(void)
-{
-    DIR *dir = opendir("/proc/self/task");
-    int n = 0;
-    while (dir && readdir(dir) != NULL)
-        n++;
-    closedir(dir);
-    return n;
-}
-
 /* `count` acquisitions wait at a time with no thread of their own, each for a path of its own that another client holds.
  * Half of them are canceled, and the others get their locks. Nothing stays, neither on the server nor in this process.
  * What each of them took. */
 static size_t check_many(bool multi)
 {
-    struct crowd theirs = {.client = world_client()}, ours = {.client = world_client()};
+    struct many theirs = {.client = world_client()}, ours = {.client = world_client()};
 
     count = (int)test_length(10000, 1000);
     start_all(&theirs, false);
     check_wait(atomic_load(&theirs.granted) == count, LIMIT_MS);
 
-    int threads = threads_now();
+    int threads = process_entries("task");
     size_t before = mallinfo2().uordblks;
     start_all(&ours, multi);
     check_wait(is_settled(&ours), LIMIT_MS);
     size_t bytes = (mallinfo2().uordblks - before) / (size_t)count;
-    check_num(threads_now(), ==, threads);
+    check_num(process_entries("task"), ==, threads);
     check_num(ours.granted + ours.canceled + ours.wrong, ==, 0);
 
     for (int i = 1; i < count; i += 2)
@@ -147,13 +137,13 @@ static size_t check_many(bool multi)
     check_wait(atomic_load(&theirs.unlocked) == count, LIMIT_MS);
     check_wait(atomic_load(&ours.granted) == count - count / 2, LIMIT_MS);
     unlock_all(&ours, 2);
-    check_num(threads_now(), ==, threads);
+    check_num(process_entries("task"), ==, threads);
     check_wait(atomic_load(&ours.unlocked) == count - count / 2, LIMIT_MS);
 
     check_wait(is_clean(&ours) && is_clean(&theirs), LIMIT_MS);
     for (int i = 0; i < count; i++)
         check_num(cluster_children(path_of("/many", i)), ==, 0);
-    check_num(flw_watch_count(zks_host(), zks_port(server, 0), NULL), ==, 0);
+    check_num(node_watches(NULL), ==, 0);
     check_num(ours.wrong + theirs.wrong, ==, 0);
     return bytes;
 }

@@ -13,8 +13,7 @@ static int lock_for_a_second(void *mutex)
     return zkl_mutex_lock_for(mutex, 1000);
 }
 
-/* Goal: a wait of 1 s takes 1 s, however often it has to look again. Method: of five nodes before
- * it, the test deletes the nearest every 300 ms. Modes: F22. */
+/* Modes: F22. */
 WORLD_TEST(predecessors_that_go_do_not_prolong_a_wait)
 {
     struct locker l = locker_of(cluster_path("churn"), NULL);
@@ -66,9 +65,7 @@ static size_t place_of(const struct order *order, int op)
     return i;
 }
 
-/* Goal: with ZKL_WAIT_SYNC a try asks for a sync before it reads, and without the flag it only
- * reads. Both can separate a busy lock from a free one. Method: a proxy writes down the
- * requests. */
+/* Method: a proxy writes down the requests. */
 WORLD_TEST(try_with_sync_reads_behind_a_sync)
 {
     static struct order order = {.mu = PTHREAD_MUTEX_INITIALIZER};
@@ -93,33 +90,6 @@ WORLD_TEST(try_with_sync_reads_behind_a_sync)
 
 /* --- grants and nodes ------------------------------------------------------------------------ */
 
-static void read_node(struct zkl_mutex *mutex, char *data, size_t size)
-{
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(wire_get(raw, node_of(mutex), data, size, NULL));
-    check_ok(zkl_mutex_unlock(mutex));
-}
-
-/* Goal: a node's data says who made it: "host pid thread", or the owner text of the options, up to
- * 512 bytes of it. */
-WORLD_TEST(a_node_names_its_owner)
-{
-    const char *path = cluster_path("owner");
-    struct zkl_client_options options = cluster_options();
-    char data[600], expected[600], host[65] = "";
-
-    check_ok(gethostname(host, sizeof host - 1));
-    snprintf(expected, sizeof expected, "%s %ld %ld", host, (long)getpid(), (long)gettid());
-    read_node(world_mutex(world_client(), path), data, sizeof data);
-    check_text(data, expected);
-    memset(expected, 'o', 512);
-    expected[512] = '\0';
-    options.owner = expected;
-    read_node(world_mutex(world_client_with(&options), path), data, sizeof data);
-    check_text(data, expected);
-}
-
-/* Goal: a node's name is Curator's, with a GUID of version 4 that is a new one for each grant. */
 WORLD_TEST(a_nodes_name_has_a_guid_of_its_own)
 {
     struct zkl_mutex *mutex = world_mutex(world_client(), cluster_path("guid"));

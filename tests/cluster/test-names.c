@@ -72,7 +72,7 @@ WORLD_TEST(named_locks_stand_side_by_side)
 }
 
 /* Goal: one thread can hold locks that know nothing of each other at the same time: locks of
- * different names under one path, and a plain one. Of two handles with the same name the second one
+ * different names under one path, also as one multi-lock, and a plain one. Of two handles with the same name the second one
  * would make the thread wait for itself. Each hold ends by itself. */
 WORLD_TEST(one_thread_holds_several_names)
 {
@@ -83,9 +83,16 @@ WORLD_TEST(one_thread_holds_several_names)
     struct zkl_mutex *blue = mutex_with(client, path, ZKL_NAMES_NAMED, "blue", NULL);
     struct zkl_mutex *plain = world_mutex(client, path);
     struct zkl_mutex *kazoo = mutex_with(client, path, ZKL_NAMES_KAZOO, NULL, NULL);
+    struct zkl_member members[] = {zkl_member_mutex(red), zkl_member_mutex(blue)};
+    struct zkl_multi *both = world_multi(client, members, 2);
 
+    check_ok(zkl_multi_lock(both));
+    check_num(cluster_children(path), ==, 2);
+    check_ok(zkl_multi_unlock(both, NULL));
     check_ok(zkl_mutex_lock(red));
     check_ok(zkl_mutex_lock(blue));
+    members[1] = zkl_member_mutex(again);
+    check_num(zkl_multi_new(&both, client, members, 2), ==, ZKL_EDEADLK);
     check_ok(zkl_mutex_lock(plain));
     check_num(cluster_children(path), ==, 3);
     check_num(zkl_mutex_lock(again), ==, ZKL_EDEADLK);
@@ -100,19 +107,39 @@ WORLD_TEST(one_thread_holds_several_names)
     check_num(cluster_children(path), ==, 0);
 }
 
-/* Goal: a lock's own owner text takes the place of the client's. */
-WORLD_TEST(a_lock_can_have_its_own_owner_text)
+/* Goal: a node's data says who made it: "host pid thread", or the client's owner text, up to 512 bytes of it, or the lock's
+ * own, of which that has a copy, in both halves of a read-write lock, too. */
+WORLD_TEST(a_node_names_its_owner)
 {
     const char *path = cluster_path("owner");
-    char child[700], data[64];
+    char threads[600], host[65] = "", whole[513] = "", owner[] = "backup of db7", data[600];
     struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = mutex_with(client, path, ZKL_NAMES_CURATOR, NULL, "backup of db7");
+    struct zkl_client_options options = cluster_options();
+    struct zkl_lock_options of_lock = ZKL_LOCK_OPTIONS_INIT;
 
-    check_ok(zkl_mutex_lock(mutex));
-    cluster_child(path, 0, child, sizeof child);
-    check_ok(wire_get(raw, child, data, sizeof data, NULL));
-    check_text(data, "backup of db7");
-    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(gethostname(host, sizeof host - 1));
+    snprintf(threads, sizeof threads, "%s %ld %ld", host, (long)getpid(), (long)gettid());
+    options.owner = memset(whole, 'o', sizeof whole - 1);
+    of_lock.owner = owner;
+    struct zkl_rwlock *rwlock = world_rwlock(client, path, &of_lock);
+    const struct {
+        struct zkl_mutex *mutex;
+        const char *data;
+    } rows[] = {
+        {world_mutex(client, path), threads},
+        {world_mutex(world_client_with(&options), path), whole},
+        {mutex_with(client, path, ZKL_NAMES_CURATOR, NULL, owner), "backup of db7"},
+        {zkl_rwlock_writer(rwlock), "backup of db7"},
+        {zkl_rwlock_reader(rwlock), "backup of db7"},
+    };
+    owner[0] = 'B';
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check_ok(zkl_mutex_lock(rows[i].mutex));
+        check_num(cluster_children(path), ==, 1);
+        check_ok(wire_get(raw, node_of(rows[i].mutex), data, sizeof data, NULL));
+        check_text(data, rows[i].data);
+        check_ok(zkl_mutex_unlock(rows[i].mutex));
+    }
 }
 
 /* Goal: options that can't be are refused, with words. */

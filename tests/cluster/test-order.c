@@ -65,7 +65,7 @@ static const char *const strangers[] = {
     "_c_01234567-89ab-cdef-0123-456789abcdef-lease-0000000000",
 };
 
-/* Goal: contenders of other libraries are waited for, by a lower number. Modes: F33. */
+/* Modes: F33. */
 WORLD_TEST(peers_contenders_are_waited_for)
 {
     static const char *const peers[] = {
@@ -124,19 +124,5 @@ WORLD_TEST(contenders_of_other_programs_are_waited_for)
         check_true(!actor_is_done(waiter.actor));
         check_ok(wire_delete(raw, nodes[turn[i]], -1));
     }
-    locker_passes(&waiter);
-}
-
-WORLD_TEST(a_contender_whose_session_ends_makes_room)
-{
-    struct locker waiter = locker_at("dies");
-    struct wire *other;
-
-    check_ok(wire_open(&other, zks_host(), zks_port(server, 0), 1000));
-    check_ok(wire_create(other, cluster_at(below(waiter.path, "lock-")), "",
-                         WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
-    locker_queues(&waiter, 2);
-    check_true(!actor_is_done(waiter.actor));
-    wire_abandon(other);
     locker_passes(&waiter);
 }

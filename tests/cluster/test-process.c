@@ -3,7 +3,7 @@
  * descriptor and no thread left, and handles that a program frees in any order. */
 #include "cluster.h"
 
-#include <dirent.h>
+#include "process.h"
 
 /* --- standard error -------------------------------------------------------------------------- */
 
@@ -128,8 +128,6 @@ static void count_signal(int sig)
     atomic_fetch_add(&handled, 1);
 }
 
-/* Goal: no library thread ever runs a signal handler: a signal to the process that its own threads
- * block stays pending while a client works. */
 WORLD_TEST(library_threads_take_no_signal)
 {
     struct sigaction action = {.sa_handler = count_signal}, before;
@@ -154,18 +152,6 @@ WORLD_TEST(library_threads_take_no_signal)
 
 /* --- what is left ---------------------------------------------------------------------------- */
 
-static int entries(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    int n = 0;
-
-    check_true(dir != NULL);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 static void open_use_and_free(bool close_first, bool use)
 {
     struct zkl_client *client = world_client();
@@ -181,12 +167,12 @@ static void open_use_and_free(bool close_first, bool use)
 WORLD_TEST(clients_that_are_gone_leave_nothing)
 {
     open_use_and_free(true, true);
-    int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    int descriptors = process_entries("fd"), threads = process_entries("task");
     int connections = flw_connections(zks_host(), zks_port(server, 0));
     for (long i = test_length(1000, 100); i > 0; i--)
         open_use_and_free(i % 2 == 0, i % 10 == 0);
-    check_wait(entries("/proc/self/task") <= threads, WAIT_MS);
-    check_num(entries("/proc/self/fd"), <=, descriptors);
+    check_wait(process_entries("task") <= threads, WAIT_MS);
+    check_num(process_entries("fd"), <=, descriptors);
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) <= connections, WAIT_MS);
 }
 
@@ -196,19 +182,17 @@ WORLD_TEST(clients_without_a_server_leave_nothing)
 
     options.servers = nowhere();
     options.connect_timeout_ms = 0;
-    int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    int descriptors = process_entries("fd"), threads = process_entries("task");
     int64_t start = net_now_ms();
     for (int i = 0; i < 10; i++)
         world_drop(world_client_with(&options));
     check_true(net_now_ms() - start < 10000 || lag_is_slow());
-    check_wait(entries("/proc/self/task") <= threads, WAIT_MS);
-    check_num(entries("/proc/self/fd"), <=, descriptors);
+    check_wait(process_entries("task") <= threads, WAIT_MS);
+    check_num(process_entries("fd"), <=, descriptors);
 }
 
 /* --- any order ------------------------------------------------------------------------------- */
 
-/* Goal: a program may free mutexes before their client and after it. If it frees the client of a
- * held mutex, the unlock says lost, and then the free of that mutex works. */
 WORLD_TEST(handles_go_in_any_order)
 {
     const char *path = cluster_path("any-order");

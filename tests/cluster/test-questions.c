@@ -177,7 +177,7 @@ static int ask_in_child(void *unused)
     return wrong;
 }
 
-/* Goal: of what a child has inherited no question is a yes, while each is one for its parent. Modes: F53. */
+/* Modes: F53. */
 WORLD_TEST(no_question_is_a_yes_in_a_child)
 {
     struct scene s;

@@ -35,8 +35,6 @@ static struct locker keeper_of(const char *name)
     return keeper_at(cluster_path(name));
 }
 
-/* Goal: a client acquires and releases a retained lock without a request, on one node with one
- * token. It arms the watch for other contenders once. Method: a proxy counts. */
 WORLD_TEST(a_retained_lock_is_taken_again_without_a_request)
 {
     struct locker l = keeper_of("kept");
@@ -65,8 +63,7 @@ WORLD_TEST(a_retained_lock_is_taken_again_without_a_request)
 
 /* --- others ----------------------------------------------------------------------------------- */
 
-/* Goal: a contender that queues for a lock that no thread is in gets it immediately. Method: two
- * clients, each of which keeps it, in turn. */
+/* Goal: it does so immediately. Method: two clients, each of which keeps it, in turn. */
 WORLD_TEST(a_retained_lock_goes_to_who_queues)
 {
     struct locker a = keeper_of("queued"), b = keeper_at(a.path);
@@ -94,8 +91,7 @@ WORLD_TEST(a_contended_lock_is_not_kept)
     check_ok(actor_do(next.actor, do_unlock, next.mutex));
 }
 
-/* Goal: a try of another client gets a kept lock that no thread is in, with either library's names.
- * Where a thread is in, the try soon says busy, and leaves nothing. */
+/* Goal: it does so with either library's names. */
 WORLD_TEST(a_try_gets_what_nobody_is_in)
 {
     static const enum zkl_names names[] = {ZKL_NAMES_CURATOR, ZKL_NAMES_KAZOO};
@@ -130,8 +126,6 @@ WORLD_TEST(a_request_to_let_go_ends_it)
 
 /* --- its end ---------------------------------------------------------------------------------- */
 
-/* Goal: the lock stays for its time after the last unlock, and all the time while threads use
- * it. */
 WORLD_TEST(it_stays_for_its_time)
 {
     struct zkl_mutex_options options = retaining(500);

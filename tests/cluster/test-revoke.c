@@ -11,8 +11,6 @@
 #define REVOKED "__REVOKE__"
 #define MS INT64_C(1000000)
 
-enum { READ = 1, WRITE = 2, DELETE = 8 };
-
 /* --- calls for actors ------------------------------------------------------------------------- */
 
 struct revoke {
@@ -275,27 +273,16 @@ WORLD_TEST(another_node_of_the_same_name_is_left_alone)
 
 /* --- what is denied --------------------------------------------------------------------------- */
 
-static void make_for(const char *node, int denied)
-{
-    struct wire_acl acl[] = {{WIRE_PERM_ALL & ~denied, "world", "anyone"},
-                             {WIRE_PERM_ALL, "auth", ""}};
-
-    check_ok(wire_create_acl(raw, cluster_at(node), "somebody", WIRE_EPHEMERAL, acl, 2, NULL, 0));
-}
-
 /* Goal: the call immediately names each right that is missing, and changes nothing. Without READ it
  * makes the request, and says that it can't wait for the end. */
 WORLD_TEST(each_missing_right_is_named)
 {
     const char *path = cluster_path("rights"), *node = below(path, "lock-0000000000");
-    struct wire_acl closed[] = {{WIRE_PERM_ALL & ~DELETE, "world", "anyone"},
-                                {WIRE_PERM_ALL, "auth", ""}};
     struct zkl_client *client = world_client();
     struct revoke r = revoke_of(client, node);
 
-    check_ok(wire_auth(raw, "digest", "admin:admin"));
-    check_ok(wire_create_acl(raw, cluster_at(path), "", WIRE_PERSISTENT, closed, 2, NULL, 0));
-    make_for(node, WRITE);
+    make_denied(path, PERM_DELETE, "", WIRE_PERSISTENT);
+    make_denied(node, PERM_WRITE, "somebody", WIRE_EPHEMERAL);
     check_num(do_revoke(&r), ==, ZKL_EACCES);
     check_detail(ZKL_EACCES, "denies WRITE");
     check_true(node_has_data(node, "somebody"));
@@ -305,7 +292,7 @@ WORLD_TEST(each_missing_right_is_named)
     check_true(node_has_data(node, "somebody"));
     drop_node(node);
 
-    make_for(node, READ);
+    make_denied(node, PERM_READ, "somebody", WIRE_EPHEMERAL);
     r = revoke_of(client, node);
     check_num(do_revoke(&r), ==, ZKL_EACCES);
     check_detail(ZKL_EACCES, "denies READ");
@@ -314,7 +301,7 @@ WORLD_TEST(each_missing_right_is_named)
     check_true(node_is_there(node));
     drop_node(node);
 
-    make_for(node, 0);
+    make_denied(node, 0, "somebody", WIRE_EPHEMERAL);
     r = revoke_for(client, node, 50);
     r.flags = ZKL_INSPECT_FORCE;
     check_num(do_revoke(&r), ==, ZKL_EACCES);

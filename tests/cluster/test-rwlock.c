@@ -37,8 +37,7 @@ static void queue(struct user *u, struct zkl_mutex *half, const char *path)
     check_wait(cluster_children(path) == before + 1, WAIT_MS);
 }
 
-/* Goal: both halves count for themselves, and the order of unlocking is free. Neither can be freed
- * alone. Modes: F39. */
+/* Modes: F39. */
 WORLD_TEST(each_half_is_reentrant)
 {
     const char *path = cluster_path("again");
@@ -101,7 +100,6 @@ WORLD_TEST(a_downgrade_keeps_its_place)
     check_num(cluster_children(path), ==, 0);
 }
 
-/* Goal: the write lock of one thread helps no other thread, nor another handle; with its downgrade others read. */
 WORLD_TEST(a_downgrade_is_its_threads_own)
 {
     const char *path = cluster_path("own");
@@ -121,8 +119,6 @@ WORLD_TEST(a_downgrade_is_its_threads_own)
     check_ok(zkl_mutex_unlock(a.read));
 }
 
-/* Goal: after another session has deleted the write node, the library does not make a read lock of
- * it. Method: the transaction's check sees the deletion. */
 WORLD_TEST(no_downgrade_of_a_lost_write_lock)
 {
     const char *path = cluster_path("lost");
@@ -168,7 +164,6 @@ WORLD_TEST(who_is_not_in_the_list_queues_again)
     }
 }
 
-/* Goal: what a downgrade costs. Method: the server's own count. */
 WORLD_TEST(a_downgrade_is_five_requests)
 {
     const char *path = cluster_path("counted");
@@ -190,8 +185,7 @@ WORLD_TEST(a_downgrade_is_five_requests)
     check_num(after - before - 1, <=, 500 + others);
 }
 
-/* Goal: many readers that come and go all the time do not starve a writer, and all of them go on when
- * it leaves. Modes: F38. */
+/* Modes: F38. */
 WORLD_TEST(readers_do_not_starve_a_writer)
 {
     enum { READERS = 4 };

@@ -41,16 +41,14 @@ static void check_silent_lock(bool longer)
     scene_end(s);
 }
 
-/* Goal: a lock that the server leaves without an answer is granted when it goes on: over the same
- * link, or over the next one, with one node in either case. */
+/* Goal: it is granted over the same link, or over the next one, with one node in either case. */
 WORLD_TEST(a_lock_survives_a_silent_server)
 {
     check_silent_lock(false);
     check_silent_lock(true);
 }
 
-/* Goal: a lock with a deadline ends at the deadline although the server is silent. The client
- * deletes its node later. Modes: F2. */
+/* Modes: F2. */
 OUTAGE_TEST(a_lock_with_a_deadline_ends_although_the_server_is_silent, SHORT_SESSION_MS)
 {
     check_ok(zks_pause_node(server, 0));
@@ -126,8 +124,6 @@ OUTAGE_TEST(a_close_waits_for_a_silent_server, SHORT_SESSION_MS)
     check_num(actor_do(s->actor, do_unlock, s->others), ==, ZKL_ELOST);
 }
 
-/* Goal: a close gives up a server that stays silent, and says so. The node is removed with the
- * session. */
 OUTAGE_TEST(a_close_gives_a_silent_server_up, SHORT_SESSION_MS)
 {
     check_ok(actor_do(s->actor, do_lock, s->others));

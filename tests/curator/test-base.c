@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Curator's mutex, its multi-lock and its semaphore's mutex have in common (TestInterProcessMutexBase), and
  * cluster/behaviors has not. */
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "crowd.h"
 #include "kinds.h"
 #include "outage.h"
 #include "room.h"
@@ -122,56 +117,42 @@ static struct visitor visitor_of(struct visits *visits, struct lock *lock, uint3
     return visitor;
 }
 
-static void check_container_goes(const struct kind *kind, const char *parent)
+static void check_visits(const struct kind *kind, const char *parent, bool shared)
 {
     struct zkl_client *client = world_client();
-    struct visitor visitors[THREADS];
+    struct visitor visitors[THREADS - 1];
     struct visits visits = {0};
-    struct crowd crowd;
     char path[80];
 
     snprintf(path, sizeof path, "%s/our-lock", parent);
-    for (uint32_t i = 0; i < THREADS; i++)
-        visitors[i] = visitor_of(&visits, lock_of(kind, client, path), i);
-    crowd_begin(&crowd, visit, visitors);
-    crowd_end(&crowd);
-    check_num(visits.overlaps, ==, 0);
-    check_wait(wire_exists(raw, cluster_at(parent), NULL) == WIRE_NONODE, WAIT_MS);
-}
-
-/* Goal: when the last of ten threads, each with a handle of its own, has released, the server
- * removes what was made for the lock, the parent too. */
-WORLD_TEST(the_container_goes_after_many_threads)
-{
-    with_each(check_container_goes);
-}
-
-static void check_shared(const struct kind *kind, const char *path)
-{
-    struct lock *lock = lock_of(kind, world_client(), path);
+    struct lock *lock = lock_of(kind, client, path);
     struct party *first = thread_of(lock);
-    struct visitor visitors[THREADS - 1];
-    struct visits visits = {0};
-    struct crowd crowd;
-
     check_ok(take(first));
     check_num(room_enter(&visits.room, THREADS), ==, 0);
     for (uint32_t i = 0; i < THREADS - 1; i++)
-        visitors[i] = visitor_of(&visits, lock, i);
-    crowd_begin(&crowd, visit, visitors);
+        visitors[i] = visitor_of(&visits, shared ? lock : lock_of(kind, client, path), i);
+    struct crowd crowd = crowd_begin(visit, visitors);
     check_wait(visits.asking == THREADS - 1, WAIT_MS);
     net_nap_ms(100); /* would do for a wrong grant */
     check_num(room_leave(&visits.room, THREADS), ==, 0);
     check_ok(give(first));
     crowd_end(&crowd);
     check_num(visits.overlaps, ==, 0);
+    check_wait(wire_exists(raw, cluster_at(parent), NULL) == WIRE_NONODE, WAIT_MS);
 }
 
-/* Goal: of ten threads with one handle each gets the lock, and never two at a time. Method: the
- * first one keeps it until the nine others have asked too. Modes: F41. */
-WORLD_TEST(many_threads_share_one_handle)
+static void check_thread_by_thread(const struct kind *kind, const char *parent)
 {
-    with_each(check_shared);
+    check_visits(kind, parent, false);
+    check_visits(kind, parent, true);
+}
+
+/* Goal: of ten threads, each with a handle of its own or all with one, each gets the lock, and never two at a time. When the
+ * last one has released, the server removes what was made for the lock, the parent too. Method: the first one keeps it until
+ * the nine others have asked. Modes: F41. */
+WORLD_TEST(many_threads_come_one_by_one)
+{
+    with_each(check_thread_by_thread);
 }
 
 /* --- a namespace ------------------------------------------------------------------------------ */
@@ -183,7 +164,7 @@ static void check_namespace(const struct kind *kind, const char *path)
     struct party *outer = thread_of(lock_of(kind, world_client(), path));
     char servers[128], inner_path[128];
 
-    check_ok(wire_create(raw, cluster_at(root), "", WIRE_PERSISTENT, NULL, 0));
+    make_root(root, "");
     snprintf(servers, sizeof servers, "%s%s", options.servers, root);
     snprintf(inner_path, sizeof inner_path, "%s%s", root, path);
     options.servers = servers;

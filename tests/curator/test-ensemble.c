@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TestInterProcessSemaphoreCluster: a semaphore with one permit, many clients, and three servers
  * that all fail. */
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "crowd.h"
 #include "leases.h"
 #include "outage.h"
 #include "room.h"
@@ -60,7 +55,7 @@ static int be_a_guest(void *arg)
 
     while (!guest->resource->closing) {
         struct zkl_permit *permit = NULL;
-        int rc = one_permit(guest->semaphore, LONG_MS, &permit);
+        int rc = take_permits(guest->semaphore, 1, LONG_MS, &permit);
         if (rc != 0)
             return rc;
         stay(guest, permit);
@@ -71,8 +66,7 @@ static int be_a_guest(void *arg)
     return 0;
 }
 
-static void guests_come(struct crowd *crowd, struct guest *guests, size_t n,
-                        struct resource *resource)
+static struct crowd guests_come(struct guest *guests, size_t n, struct resource *resource)
 {
     const char *path = cluster_path("foo/bar/lock");
 
@@ -81,8 +75,9 @@ static void guests_come(struct crowd *crowd, struct guest *guests, size_t n,
         guests[i] =
             (struct guest){resource, client, world_semaphore(client, path, 1, NULL), (uint32_t)i};
     }
-    crowd_begin_sized(crowd, be_a_guest, guests, sizeof guests[0], n);
+    struct crowd crowd = crowd_of(be_a_guest, guests, sizeof guests[0], n);
     check_wait(resource->holders == 1, WAIT_MS);
+    return crowd;
 }
 
 static void guests_go(struct crowd *crowd, struct guest *guests, struct resource *resource)
@@ -180,9 +175,8 @@ ENSEMBLE_TEST(a_semaphore_moves_to_another_ensemble)
 {
     struct guest guests[10];
     struct resource resource = {0};
-    struct crowd crowd;
+    struct crowd crowd = guests_come(guests, 10, &resource);
 
-    guests_come(&crowd, guests, 10, &resource);
     long acquired = resource.acquired;
     (void)servers_go(guests, 10, &resource);
     for (size_t i = 0; i < NODES; i++)
@@ -198,9 +192,8 @@ ENSEMBLE_TEST(a_semaphore_goes_on_with_two_servers_of_three)
 {
     struct guest guests[20];
     struct resource resource = {0};
-    struct crowd crowd;
+    struct crowd crowd = guests_come(guests, 20, &resource);
 
-    guests_come(&crowd, guests, 20, &resource);
     check_wait(resource.operations > 10, WAIT_MS);
     int leader = servers_go(guests, 20, &resource);
     long operations = resource.operations, acquired = resource.acquired;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TestLockCleanlinessWithFaults, TestLockInternals: an acquire that fails after its node was made
  * leaves none, and says what went wrong first. */
-#include <stdatomic.h>
-#include <stdio.h>
-
 #include "bytes.h"
 #include "inside.h"
-#include "nodes.h"
 #include "outage.h"
-#include "proxy.h"
 
 enum { ANSWER_HEADER = 16, ANSWER_ERROR_AT = 12 };
 
@@ -43,18 +38,6 @@ static int lock_in_time(void *mutex)
     return zkl_mutex_lock_for(mutex, WAIT_MS);
 }
 
-/* A parent that the server does not remove, with a child for each recipe. */
-static void make_roots(const char *path)
-{
-    static const char *const below[] = {"", "/mutex", "/rw", "/s", "/s/locks", "/s/leases"};
-    char node[128];
-
-    for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
-        snprintf(node, sizeof node, "%s%s", cluster_at(path), below[i]);
-        check_ok(wire_create(raw, node, "", WIRE_PERSISTENT, NULL, 0));
-    }
-}
-
 /* The nth list of this call fails in each way: the call says why, and the client removes the
  * nodes that the call had made below path. Then the call succeeds. */
 static void check_list_fails(struct proxy *proxy, const char *path, int nth, void *lock)
@@ -84,22 +67,20 @@ WORLD_TEST(a_list_that_fails_leaves_no_node)
     const char *path = cluster_path("faults");
     struct proxy *proxy = NULL;
     struct zkl_client *client = world_client_through(&proxy, EXPIRING_MS);
-    char root[96];
+    char names[][128] = {"mutex", "rw", "s", "s/locks", "s/leases"};
 
-    make_roots(path);
-    snprintf(root, sizeof root, "%s/mutex", path);
-    struct zkl_mutex *mutex = world_mutex(client, root);
-    check_list_fails(proxy, root, 1, mutex);
-    snprintf(root, sizeof root, "%s/rw", path);
-    struct zkl_rwlock *rwlock = world_rwlock(client, root, NULL);
-    check_list_fails(proxy, root, 1, zkl_rwlock_reader(rwlock));
-    check_list_fails(proxy, root, 1, zkl_rwlock_writer(rwlock));
-    snprintf(root, sizeof root, "%s/s", path);
-    struct zkl_mutex *permit = world_semaphore_mutex(client, root);
-    snprintf(root, sizeof root, "%s/s/locks", path);
-    check_list_fails(proxy, root, 1, permit);
-    snprintf(root, sizeof root, "%s/s/leases", path);
-    check_list_fails(proxy, root, 2, permit);
+    make_root(path, ""); /* which the server does not remove, as it does not what is below */
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(names[i], sizeof names[i], "%s", below(path, names[i]));
+        make_root(names[i], "");
+    }
+    struct zkl_rwlock *rwlock = world_rwlock(client, names[1], NULL);
+    struct zkl_mutex *permit = world_semaphore_mutex(client, names[2]);
+    check_list_fails(proxy, names[0], 1, world_mutex(client, names[0]));
+    check_list_fails(proxy, names[1], 1, zkl_rwlock_reader(rwlock));
+    check_list_fails(proxy, names[1], 1, zkl_rwlock_writer(rwlock));
+    check_list_fails(proxy, names[3], 1, permit);
+    check_list_fails(proxy, names[4], 2, permit);
     check_ok(wire_delete_tree(raw, cluster_at(path)));
 }
 
@@ -119,7 +100,7 @@ WORLD_TEST(what_went_wrong_first_is_what_is_said)
     struct zkl_mutex *mutex = world_mutex(client, path);
     struct actor *actor = world_actor();
 
-    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    make_root(path, "");
     check_ok(proxy_hold_reply(proxy, PROXY_CHILDREN, 1));
     actor_begin(actor, lock_for_some_seconds, mutex);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
@@ -129,7 +110,7 @@ WORLD_TEST(what_went_wrong_first_is_what_is_said)
     server_back();
     inside_expire(client);
     check_wait(cluster_children(path) == 0, WAIT_MS);
-    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_ok(lock_in_time(mutex));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(cluster_children(path), ==, 0);
     check_ok(wire_delete(raw, cluster_at(path), -1));

@@ -2,9 +2,6 @@
 /* TestInterProcessMultiMutex. */
 #include "cluster.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #define MEMBERS 2
 
 struct multi {
@@ -14,19 +11,18 @@ struct multi {
 
 static const char *member_path(const char *path, int i)
 {
-    static char paths[8][128];
-    static unsigned last;
-    char *member = paths[++last % 8];
-
-    snprintf(member, sizeof paths[0], "%s-%d", path, i + 1);
-    return member;
+    return below(path, i == 0 ? "first" : "last");
 }
 
-static struct multi *make(struct zkl_client *client, const char *path)
+/* Of both, of which one denies that. */
+static struct multi *multi_of(const char *path, int bad, int denied)
 {
     struct multi *m = world_alloc(sizeof *m);
+    struct zkl_client *client = world_client();
     struct zkl_member members[MEMBERS];
 
+    make_root(path, "");
+    make_denied(member_path(path, bad), denied, "", WIRE_PERSISTENT);
     for (int i = 0; i < MEMBERS; i++) {
         m->mutexes[i] = world_mutex(client, member_path(path, i));
         members[i] = zkl_member_mutex(m->mutexes[i]);
@@ -35,27 +31,13 @@ static struct multi *make(struct zkl_client *client, const char *path)
     return m;
 }
 
-enum { READ = 1, CREATE = 4, DELETE = 8 };
-
-/* A path at which only the raw connection may do this. */
-static void make_bad(const char *path, int denied)
-{
-    struct wire_acl acl[] = {{WIRE_PERM_ALL & ~denied, "world", "anyone"},
-                             {WIRE_PERM_ALL, "auth", ""}};
-
-    check_ok(wire_auth(raw, "digest", "admin:admin"));
-    check_ok(wire_create_acl(raw, cluster_at(path), "", WIRE_PERSISTENT, acl, 2, NULL, 0));
-}
-
 static void check_release_of(int bad)
 {
-    struct zkl_client *client = world_client(), *other = world_client();
     const char *path = cluster_path("bad-release");
+    struct multi *m = multi_of(path, bad, PERM_DELETE);
     int good = !bad, codes[MEMBERS] = {1, 1};
+    struct zkl_mutex *next = world_mutex(world_client(), member_path(path, good));
 
-    make_bad(member_path(path, bad), DELETE);
-    struct multi *m = make(client, path);
-    struct zkl_mutex *next = world_mutex(other, member_path(path, good));
     check_ok(zkl_multi_lock(m->multi));
     check_num(zkl_multi_unlock(m->multi, codes), ==, ZKL_EACCES);
     check_num(codes[good], ==, 0);
@@ -77,11 +59,9 @@ WORLD_TEST(some_releases_fail)
 
 static void check_lock_of(int bad, int denied)
 {
-    struct zkl_client *client = world_client();
     const char *path = cluster_path("bad-lock");
+    struct multi *m = multi_of(path, bad, denied);
 
-    make_bad(member_path(path, bad), denied);
-    struct multi *m = make(client, path);
     check_num(zkl_multi_lock_for(m->multi, WAIT_MS), ==, ZKL_EACCES);
     check_num(zkl_multi_still_held(m->multi, 0), ==, 0);
     for (int i = 0; i < MEMBERS; i++) {
@@ -96,7 +76,7 @@ static void check_lock_of(int bad, int denied)
  * Modes: F24, F25. */
 WORLD_TEST(some_locks_fail_to_lock)
 {
-    static const int denied[] = {CREATE, READ};
+    static const int denied[] = {PERM_CREATE, PERM_READ};
 
     for (int i = 0; i < 4; i++)
         check_lock_of(i % 2, denied[i / 2]);

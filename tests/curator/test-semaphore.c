@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TestInterProcessSemaphore. */
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "crowd.h"
 #include "leases.h"
 #include "outage.h"
 
 /* Nothing is out or asked for. */
 static void check_free(const char *path)
 {
-    char locks[256];
-
-    snprintf(locks, sizeof locks, "%s/locks", path);
-    check_wait(leases(path) == 0 && cluster_children(locks) == 0, WAIT_MS);
+    check_wait(cluster_children(below(path, "leases")) + cluster_children(below(path, "locks")) ==
+                   0,
+               WAIT_MS);
 }
 
 /* How many are out, by those who have them. */
@@ -35,47 +28,25 @@ static void count_up(struct counter *counter, int by)
 }
 
 #define CHUNK_PERMITS 11
-
-/* Lets a number of threads pass. */
-struct stepper {
-    pthread_mutex_t mu;
-    pthread_cond_t changed;
-    int steps; /* under mu */
-};
-
-static void step_on(struct stepper *stepper, int steps)
-{
-    pthread_mutex_lock(&stepper->mu);
-    stepper->steps += steps;
-    pthread_cond_broadcast(&stepper->changed);
-    pthread_mutex_unlock(&stepper->mu);
-}
-
-static void step(struct stepper *stepper)
-{
-    pthread_mutex_lock(&stepper->mu);
-    while (stepper->steps == 0)
-        pthread_cond_wait(&stepper->changed, &stepper->mu);
-    stepper->steps--;
-    pthread_mutex_unlock(&stepper->mu);
-}
+#define PASSERS 100
 
 struct passer {
     struct zkl_semaphore *semaphore;
     struct counter *counter;
-    struct stepper *stepper;
+    sem_t *steps; /* each lets one pass */
 };
 
 static int pass(void *arg)
 {
     struct passer *passer = arg;
     struct zkl_permit *permit = NULL;
-    int rc = one_permit(passer->semaphore, 3 * WAIT_MS, &permit);
+    int rc = take_permits(passer->semaphore, 1, 3 * WAIT_MS, &permit);
 
     if (rc != 0)
         return rc;
     count_up(passer->counter, 1);
-    step(passer->stepper);
+    while (sem_wait(passer->steps) != 0)
+        ;
     passer->counter->now--;
     return zkl_permit_release(permit);
 }
@@ -86,28 +57,29 @@ WORLD_TEST(permits_come_back_in_chunks)
 {
     struct zkl_client *client = world_client();
     const char *path = cluster_path("chunks");
-    struct stepper stepper = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    sem_t go;
     struct counter counter = {0};
-    struct passer passers[CROWD_MAX];
-    struct crowd crowd;
+    struct passer passers[PASSERS];
     unsigned seed = 1;
 
-    for (int i = 0; i < CROWD_MAX; i++)
+    check_ok(sem_init(&go, 0, 0));
+    for (int i = 0; i < PASSERS; i++)
         passers[i] =
-            (struct passer){world_semaphore(client, path, CHUNK_PERMITS, NULL), &counter, &stepper};
-    crowd_begin(&crowd, pass, passers);
-    for (int passed = 0; passed < CROWD_MAX;) {
-        int left = CROWD_MAX - passed, steps = 1 + rand_r(&seed) % 5;
+            (struct passer){world_semaphore(client, path, CHUNK_PERMITS, NULL), &counter, &go};
+    struct crowd crowd = crowd_begin(pass, passers);
+    for (int passed = 0; passed < PASSERS;) {
+        int left = PASSERS - passed, steps = 1 + rand_r(&seed) % 5;
         check_wait(counter.now >= (left < CHUNK_PERMITS ? left : CHUNK_PERMITS), WAIT_MS);
         net_nap_ms(10); /* would do for one too many */
         steps = steps < left ? steps : left;
-        step_on(&stepper, steps);
+        for (int i = 0; i < steps; i++)
+            sem_post(&go);
         passed += steps;
         check_wait(counter.uses >= passed, WAIT_MS);
     }
     crowd_end(&crowd);
     check_num(counter.now, ==, 0);
-    check_num(counter.uses, ==, CROWD_MAX);
+    check_num(counter.uses, ==, PASSERS);
     check_num(counter.most, ==, CHUNK_PERMITS);
     check_free(path);
 }
@@ -138,19 +110,19 @@ static void members_open(struct member *members, const char *path, int permits, 
 static int use_any_number(void *arg)
 {
     struct member *member = arg;
-    struct ask ask = {.semaphore = member->semaphore, .ms = WAIT_MS};
+    struct zkl_permit *permits[ZKL_PERMITS_AT_ONCE_MAX];
     int rc = 0;
 
     for (long i = 0; i < member->turns && rc == 0; i++) {
-        ask.count = 1 + rand_r(&member->seed) % member->permits;
-        rc = do_permits(&ask);
+        int count = 1 + rand_r(&member->seed) % member->permits;
+        rc = take_permits(member->semaphore, count, WAIT_MS, permits);
         if (rc != 0)
             break;
-        count_up(member->counter, ask.count);
+        count_up(member->counter, count);
         net_nap_ms(rand_r(&member->seed) % 25);
-        member->counter->now -= ask.count;
-        for (int n = 0; n < ask.count; n++) {
-            int code = zkl_permit_release(ask.permits[n]);
+        member->counter->now -= count;
+        for (int n = 0; n < count; n++) {
+            int code = zkl_permit_release(permits[n]);
             rc = rc != 0 ? rc : code;
         }
     }
@@ -165,10 +137,9 @@ WORLD_TEST(no_more_are_out_than_there_are)
     const char *path = cluster_path("max");
     struct member members[CLIENTS];
     struct counter counter = {0};
-    struct crowd crowd;
 
     members_open(members, path, 40, test_length(100, 20), &counter);
-    crowd_begin(&crowd, use_any_number, members);
+    struct crowd crowd = crowd_begin(use_any_number, members);
     crowd_end(&crowd);
     check_num(counter.now, ==, 0);
     check_num(counter.most, >, 1);
@@ -192,7 +163,7 @@ static int work(void *arg)
 
     while (rc == 0 && !*worker->stop) {
         struct zkl_permit *permit = NULL;
-        rc = one_permit(worker->semaphore, 2 * WAIT_MS, &permit);
+        rc = take_permits(worker->semaphore, 1, 2 * WAIT_MS, &permit);
         if (rc != 0)
             break;
         if (zkl_permit_still_held(permit, 1000)) {
@@ -225,12 +196,11 @@ WORLD_TEST(acquires_go_on_after_a_lost_server)
     struct worker workers[10];
     struct counter counter = {0};
     atomic_bool stop = false;
-    struct crowd crowd;
     long before[10] = {0};
 
     for (int i = 0; i < 10; i++)
         workers[i] = (struct worker){world_semaphore(client, path, 1, NULL), &stop, 0, &counter};
-    crowd_begin(&crowd, work, workers);
+    struct crowd crowd = crowd_begin(work, workers);
     for (int outages = 0; outages < test_length(10, 1); outages++) {
         check_wait(all_had_turns(workers, 10, before), WAIT_MS);
         server_down();

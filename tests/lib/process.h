@@ -3,6 +3,7 @@
 #ifndef ZKTEST_PROCESS_H
 #define ZKTEST_PROCESS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -46,6 +47,21 @@ static inline size_t process_children(pid_t pid, pid_t children[], size_t room)
     if (file)
         fclose(file);
     return n;
+}
+
+/* Entries of this process's folder of that name there: "task", its threads; "fd", its descriptors and one. */
+static inline int process_entries(const char *name)
+{
+    char folder[64];
+    int n = 0;
+
+    snprintf(folder, sizeof folder, "/proc/self/%s", name);
+    DIR *dir = opendir(folder);
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        closedir(dir);
+    return n - 2;
 }
 
 #endif

@@ -2,23 +2,15 @@
 #include "secured.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "netty.h"
+#include "process.h"
 
-struct zks *server;
 int tls_port;
 
 static char folder[256];
-static const char *config_text, *jvm_text;
 
 const char *secured_file(const char *name)
 {
@@ -85,14 +77,12 @@ static void put(char *to, size_t size, const char *text)
     }
 }
 
-static int start(void **state)
+/* What the server needs; its port comes with its start. */
+static void make_folder(const char *extra, const char *jvm)
 {
-    static char config[4096], jvm[1024];
-    struct zks_options options = {.cfg_extra = config, .jvm_extra = jvm};
+    static char config[4096], options[1024];
     const char *tmp = getenv("TMPDIR");
-    char err[512] = "";
 
-    (void)state;
     snprintf(folder, sizeof folder, "%s/secured-XXXXXX", tmp ? tmp : "/tmp");
     check_true(mkdtemp(folder) != NULL);
     run("sh %s %s >/dev/null 2>&1", CERTIFICATES, folder);
@@ -102,34 +92,21 @@ static int start(void **state)
     check_ok(net_free_ports(&tls_port, 1));
     if (strcmp(program_invocation_short_name, "test-tls") == 0)
         snprintf(config, sizeof config, "secureClientPort=%d\n", tls_port);
-    put(config, sizeof config, config_text);
-    put(jvm, sizeof jvm, jvm_text);
-    int rc = zks_start(&server, &options, err, sizeof err);
-    if (rc != 0)
-        print_error("%s\n", err);
-    return rc;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    zks_stop(server);
-    run("rm -r %s", folder);
-    return 0;
+    put(config, sizeof config, extra);
+    put(options, sizeof options, jvm);
+    cluster_server = (struct zks_options){.cfg_extra = config, .jvm_extra = options};
 }
 
 int secured_main(int argc, char **argv, const char *extra, const char *jvm)
 {
-    char err[512];
-
-    if (zks_available(err, sizeof err) != 0 || access(NETTY_CODEC, R_OK) != 0 ||
-        system("openssl version >/dev/null 2>&1") != 0) {
-        fprintf(stderr, "skipped: java, ZooKeeper, " NETTY_CODEC " or openssl is not installed\n");
+    if (access(NETTY_CODEC, R_OK) != 0 || system("openssl version >/dev/null 2>&1") != 0) {
+        fprintf(stderr, "skipped: " NETTY_CODEC " or openssl is not installed\n");
         return 77;
     }
-    config_text = extra;
-    jvm_text = jvm;
-    return tests_main(argc, argv, start, stop);
+    make_folder(extra, jvm);
+    int rc = cluster_main(argc, argv);
+    run("rm -r %s", folder);
+    return rc;
 }
 
 struct zkl_client_options secured_options(int port)
@@ -137,7 +114,7 @@ struct zkl_client_options secured_options(int port)
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
     options.servers = secured_address(port);
-    options.session_timeout_ms = SESSION_MS;
+    options.session_timeout_ms = SECURED_SESSION_MS;
     options.connect_timeout_ms = CONNECT_MS;
     return options;
 }
@@ -153,35 +130,24 @@ struct zkl_client_options tls_options(int port, const char *ca, const char *cert
     return options;
 }
 
-struct zkl_client *must_open(const struct zkl_client_options *options)
-{
-    struct zkl_client *client = NULL;
-    int rc = zkl_client_open(&client, options);
-
-    if (rc != 0)
-        fail_msg("%d: %s", rc, zkl_error_detail());
-    return client;
-}
-
 void lock_and_unlock(struct zkl_client *client, const char *path)
 {
-    struct zkl_mutex *mutex = NULL;
-
-    check_ok(zkl_mutex_new(&mutex, client, path, NULL));
+    struct zkl_mutex *mutex = world_mutex(client, path);
     int rc = zkl_mutex_lock_for(mutex, BOUND_MS);
+
     if (rc != 0)
         fail_msg("%d: %s", rc, zkl_error_detail());
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
+    world_drop(mutex);
 }
 
 void check_works(const struct zkl_client_options *options)
 {
-    struct zkl_client *client = must_open(options);
+    struct zkl_client *client = world_client_with(options);
 
     lock_and_unlock(client, "/works");
     check_ok(zkl_client_close(client, BOUND_MS));
-    check_ok(zkl_client_free(client));
+    world_drop(client);
 }
 
 /* A handshake takes seconds on a machine with much else to do: the next try has more time for it. */
@@ -260,30 +226,15 @@ struct watched watched_begin(const char *path)
     }
     close(ends[0]);
     close(output);
-    for (int64_t until_ms = net_now_ms() + BOUND_MS; !has_begun() && net_now_ms() < until_ms;)
-        net_nap_ms(10);
-    check_true(has_begun());
+    check_wait(has_begun(), BOUND_MS);
     return watched;
-}
-
-static pid_t parent_of(pid_t pid)
-{
-    char name[64], text[512];
-    int parent = 0;
-
-    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
-    read_file(name, text, sizeof text);
-    const char *end = strrchr(text, ')');
-    return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : 0;
 }
 
 static bool descends(pid_t pid, pid_t from)
 {
-    for (int depth = 0; pid > 1 && depth < 10; depth++, pid = parent_of(pid)) {
-        if (pid == from)
-            return true;
-    }
-    return false;
+    for (int depth = 0; pid > 1 && pid != from && depth < 10; depth++)
+        process_state(pid, &pid);
+    return pid == from;
 }
 
 static bool file_has(pid_t pid, const char *which, const char *secret)

@@ -3,18 +3,13 @@
 #ifndef ZKTEST_SECURED_H
 #define ZKTEST_SECURED_H
 
-#include <zklock/zklock.h>
-
-#include "check.h"
-#include "tool/net.h"
-#include "zkserver.h"
+#include "cluster.h"
 
 #define CONNECT_MS 20000
-#define REFUSED_MS 3000  /* an open that must fail gives up after that */
-#define BOUND_MS 30000   /* nothing takes longer, on a busy machine */
-#define SESSION_MS 12000 /* a handshake may take a third */
+#define REFUSED_MS 3000          /* an open that must fail gives up after that */
+#define BOUND_MS 30000           /* nothing takes longer, on a busy machine */
+#define SECURED_SESSION_MS 12000 /* a handshake may take a third */
 
-extern struct zks *server;
 extern int tls_port;
 
 /* Skip without java, openssl or netty-codec (77), else run the tests on a server, for test-tls with a port for TLS, with
@@ -36,7 +31,6 @@ struct zkl_client_options tls_options(int port, const char *ca, const char *cert
                                       const char *key);
 /* The options must give a client that can lock and unlock a path. */
 void check_works(const struct zkl_client_options *options);
-struct zkl_client *must_open(const struct zkl_client_options *options);
 /* The options must give no client within BOUND_MS, and the sentence must have the word. */
 void check_refused(const struct zkl_client_options *options, int code, const char *word);
 void lock_and_unlock(struct zkl_client *client, const char *path);

@@ -3,10 +3,7 @@
  * can't gets an error that says so. */
 #include "secured.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define CONFIG                                                                                     \
     "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n"                 \
@@ -27,21 +24,19 @@ static struct zkl_client_options user(const char *name, const char *password)
 }
 
 /* Goal: a client that logs in locks, and stays logged in over a restart of the server. */
-TEST(who_logs_in_locks)
+WORLD_TEST(who_logs_in_locks)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");
 
-    struct zkl_client *client = must_open(&options);
+    struct zkl_client *client = world_client_with(&options);
     lock_and_unlock(client, "/sasl");
     check_ok(zks_restart_node(server, 0));
     lock_and_unlock(client, "/sasl");
-    check_ok(zkl_client_close(client, BOUND_MS));
-    check_ok(zkl_client_free(client));
 }
 
 /* Goal: a line's end in the manner of Windows is no part of the password. A file that is no
  * regular file is refused: a pipe would have to be written anew for each login. */
-TEST(the_password_is_a_line_of_a_regular_file)
+WORLD_TEST(the_password_is_a_line_of_a_regular_file)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\r\n");
 
@@ -52,44 +47,35 @@ TEST(the_password_is_a_line_of_a_regular_file)
 }
 
 /* Goal: the creator's ACL names the user: another one can't touch what bob makes. */
-TEST(the_creators_acl_goes_by_the_user)
+WORLD_TEST(the_creators_acl_goes_by_the_user)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");
-    struct zkl_mutex *mutex = NULL;
 
     options.acl = ZKL_ACL_CREATOR;
-    struct zkl_client *bob = must_open(&options);
+    struct zkl_client *bob = world_client_with(&options);
     lock_and_unlock(bob, "/bobs");
     options = user("alice", "rosebud\n");
-    struct zkl_client *alice = must_open(&options);
-    check_ok(zkl_mutex_new(&mutex, alice, "/bobs", NULL));
+    struct zkl_client *alice = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(alice, "/bobs");
     check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EACCES);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(alice));
-    check_ok(zkl_client_free(bob));
-}
-
-static void check_silent(void)
-{
-    check_true(!strstr(zkl_error_detail(), "Sesame"));
 }
 
 /* Goal: a wrong password, and a user that the server does not know, are refused in words that do
  * not contain the password. Modes: F80. */
-TEST(a_wrong_password_is_refused)
+WORLD_TEST(a_wrong_password_is_refused)
 {
-    struct zkl_client_options options = user("bob", "Sesame\n");
+    static const char *const names[] = {"bob", "nobody"};
 
-    check_refused(&options, ZKL_EAUTH, "SASL");
-    check_silent();
-    options = user("nobody", "Sesame\n");
-    check_refused(&options, ZKL_EAUTH, "SASL");
-    check_silent();
+    for (size_t i = 0; i < 2; i++) {
+        struct zkl_client_options options = user(names[i], "Sesame\n");
+        check_refused(&options, ZKL_EAUTH, "SASL");
+        check_true(!strstr(zkl_error_detail(), "Sesame"));
+    }
 }
 
 /* Goal: a client that does not log in at all gets an error that says that the server wants a
  * login. */
-TEST(who_does_not_log_in_is_told)
+WORLD_TEST(who_does_not_log_in_is_told)
 {
     struct zkl_client_options options = secured_options(zks_port(server, 0));
 
@@ -98,7 +84,7 @@ TEST(who_does_not_log_in_is_told)
 
 /* Goal: the command logs in by its settings, and its password is shown to nobody: in no argument or environment of a process,
  * in nothing that it says, in no line of the log; and what its commands ask beside locks has SASL, too. Modes: F82. */
-TEST(no_secret_of_sasl_is_shown)
+WORLD_TEST(no_secret_of_sasl_is_shown)
 {
     static const char *const secrets[] = {PASSWORD};
     struct zkl_client_options options = user("bob", PASSWORD "\n");
@@ -122,24 +108,17 @@ TEST(no_secret_of_sasl_is_shown)
 /* Goal: if the password's file is missing when libzookeeper makes a new link, it gives up
  * without a word. The client then reports that it is at its end, and a waiting call ends. Modes:
  * F80. */
-TEST(a_password_that_is_gone_ends_the_client)
+WORLD_TEST(a_password_that_is_gone_ends_the_client)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");
-    struct zkl_mutex *mutex = NULL;
 
-    struct zkl_client *client = must_open(&options);
-    check_ok(zkl_mutex_new(&mutex, client, "/gone", NULL));
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_unlock(mutex));
+    struct zkl_client *client = world_client_with(&options);
+    struct zkl_mutex *mutex = world_mutex(client, "/gone");
+    cycle(mutex, 1);
     check_ok(unlink(secured_file("password")));
     check_ok(zks_restart_node(server, 0));
-    int64_t until_ms = net_now_ms() + BOUND_MS;
-    while (zkl_client_get_state(client) != ZKL_CLIENT_AUTH_FAILED && net_now_ms() < until_ms)
-        net_nap_ms(20);
-    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_AUTH_FAILED, BOUND_MS);
     check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EAUTH);
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
 }
 
 int main(int argc, char **argv)

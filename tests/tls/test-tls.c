@@ -3,26 +3,15 @@
  * client says so in time and in words. */
 #include "secured.h"
 
-#include <arpa/inet.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <zklock/inspect.h>
-
-#include "proxy.h"
+#include "process.h"
 
 #define CONFIG                                                                                     \
     "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"                       \
@@ -38,6 +27,23 @@ static struct zkl_client_options good(void)
     return tls_options(tls_port, "ca.pem", "client.pem", "client.key");
 }
 
+static int stop_proxy(void *proxy)
+{
+    proxy_stop(proxy);
+    return 0;
+}
+
+/* Before the TLS port, and the options' clients go through it. */
+static struct proxy *proxy_for(struct zkl_client_options *options)
+{
+    struct proxy *proxy = NULL;
+
+    check_ok(proxy_start(&proxy, zks_host(), tls_port));
+    proxy_set_opaque(proxy);
+    options->servers = proxy_address(proxy);
+    return world_keep(proxy, WORLD_LINK, stop_proxy);
+}
+
 static void restart_with(const char *certificate)
 {
     secured_copy(certificate, "current.pem");
@@ -45,22 +51,20 @@ static void restart_with(const char *certificate)
 }
 
 /* Goal: with certificates on both sides a client connects to the TLS port, and locks. */
-TEST(both_sides_show_a_certificate)
+WORLD_TEST(both_sides_show_a_certificate)
 {
     struct zkl_client_options options = good();
     char address[64];
 
-    struct zkl_client *client = must_open(&options);
+    struct zkl_client *client = world_client_with(&options);
     check_num(zkl_client_server(client, address, sizeof address), >, 0);
     check_text(address, secured_address(tls_port));
     lock_and_unlock(client, "/mutual");
-    check_ok(zkl_client_close(client, BOUND_MS));
-    check_ok(zkl_client_free(client));
 }
 
 /* Goal: a process may exit while libzookeeper's thread is in OpenSSL, whatever it does there. Method: it exits some
  * milliseconds after it has begun to connect. */
-TEST(exit_does_not_wait_for_a_handshake)
+WORLD_TEST(exit_does_not_wait_for_a_handshake)
 {
     struct zkl_client_options options = good();
     int status = 0;
@@ -82,7 +86,7 @@ TEST(exit_does_not_wait_for_a_handshake)
 
 /* Goal: a key that is closed is opened by the first line of a file, whose text is in no
  * sentence. A wrong line is refused immediately. */
-TEST(a_passphrase_opens_the_key)
+WORLD_TEST(a_passphrase_opens_the_key)
 {
     struct zkl_client_options options = good();
 
@@ -100,7 +104,7 @@ TEST(a_passphrase_opens_the_key)
 }
 
 /* Goal: the client names a file that is of no use before it opens anything. */
-TEST(files_of_no_use_are_named)
+WORLD_TEST(files_of_no_use_are_named)
 {
     struct zkl_client_options options = good();
 
@@ -115,7 +119,7 @@ TEST(files_of_no_use_are_named)
 }
 
 /* Goal: a pipe, whose opening would wait for a writer without a bound, and a folder are refused, whichever file they are. */
-TEST(only_regular_files_are_taken)
+WORLD_TEST(only_regular_files_are_taken)
 {
     struct zkl_client_options options = good();
     const char **const fields[] = {&options.tls_ca_file, &options.tls_cert_file,
@@ -133,78 +137,71 @@ TEST(only_regular_files_are_taken)
 
 /* Goal: the creator's ACL names the identity of a certificate: nodes that one client makes
  * another can't touch, with another certificate or without one. */
-TEST(the_creators_acl_goes_by_the_certificate)
+WORLD_TEST(the_creators_acl_goes_by_the_certificate)
 {
     struct zkl_client_options mine = good(),
                               theirs =
                                   tls_options(tls_port, "ca.pem", "server2.pem", "server2.key"),
                               nobodys = secured_options(zks_port(server, 0));
-    struct zkl_mutex *mutex = NULL;
 
     mine.acl = ZKL_ACL_CREATOR;
-    struct zkl_client *client = must_open(&mine);
+    struct zkl_client *client = world_client_with(&mine);
     lock_and_unlock(client, "/creator");
-    struct zkl_client *others[] = {must_open(&theirs), must_open(&nobodys)};
+    struct zkl_client *others[] = {world_client_with(&theirs), world_client_with(&nobodys)};
     for (size_t i = 0; i < 2; i++) {
-        check_ok(zkl_mutex_new(&mutex, others[i], "/creator", NULL));
+        struct zkl_mutex *mutex = world_mutex(others[i], "/creator");
         check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EACCES);
-        check_ok(zkl_mutex_free(mutex));
-        check_ok(zkl_client_free(others[i]));
     }
     lock_and_unlock(client, "/creator");
-    check_ok(zkl_client_free(client));
 }
 
 /* Goal: a digest's credential is sent over TLS, and counts. Method: a client without TLS that
  * has the credential may touch what the first one made. */
-TEST(a_credential_goes_over_tls)
+WORLD_TEST(a_credential_goes_over_tls)
 {
     struct zkl_client_options over = good(), plain = secured_options(zks_port(server, 0));
 
     over.auth_scheme = plain.auth_scheme = "digest";
     over.auth_credential = plain.auth_credential = "alice:sesame";
     over.acl = ZKL_ACL_CREATOR;
-    struct zkl_client *client = must_open(&over), *other = must_open(&plain);
+    struct zkl_client *client = world_client_with(&over), *other = world_client_with(&plain);
     lock_and_unlock(client, "/alices");
     lock_and_unlock(other, "/alices");
-    check_ok(zkl_client_free(client));
-    check_ok(zkl_client_free(other));
 }
 
 enum { OPENERS = 8, OPENED_BY_EACH = 20 };
 
-static void *open_many(void *arg)
+static int open_many(void *options)
 {
-    struct zkl_client_options options = good();
+    int rc = 0;
 
-    (void)arg;
-    options.servers = "127.0.0.1:1"; /* nobody is there */
-    options.connect_timeout_ms = 0;
-    for (int i = 0; i < OPENED_BY_EACH; i++) {
-        struct zkl_client *client = must_open(&options);
-        check_ok(zkl_client_free(client));
+    for (int i = 0; i < OPENED_BY_EACH && rc == 0; i++) {
+        struct zkl_client *client = NULL;
+        rc = zkl_client_open(&client, options);
+        if (rc == 0)
+            rc = zkl_client_free(client);
     }
-    return NULL;
+    return rc;
 }
 
 /* Goal: clients that threads open at the same time leave libzookeeper's log as it was, which is one for the process: the next
  * one that fails still says why. */
-TEST(clients_opened_at_once_leave_the_log_on)
+WORLD_TEST(clients_opened_at_once_leave_the_log_on)
 {
     struct zkl_client_options options =
         tls_options(tls_port, "other.pem", "client.pem", "client.key");
-    pthread_t threads[OPENERS];
+    struct zkl_client_options nowhere = good();
 
-    for (int i = 0; i < OPENERS; i++)
-        check_ok(pthread_create(&threads[i], NULL, open_many, NULL));
-    for (int i = 0; i < OPENERS; i++)
-        check_ok(pthread_join(threads[i], NULL));
+    nowhere.servers = "127.0.0.1:1"; /* nobody is there */
+    nowhere.connect_timeout_ms = 0;
+    struct crowd crowd = crowd_of(open_many, &nowhere, 0, OPENERS);
+    crowd_end(&crowd);
     check_refused(&options, ZKL_EDISCONNECTED, "signed by one of tls_ca_file");
 }
 
 /* Goal: the client does not talk to a server whose certificate another CA signed, and the server
  * refuses a client whose certificate another CA signed. */
-TEST(a_certificate_of_another_ca_is_refused)
+WORLD_TEST(a_certificate_of_another_ca_is_refused)
 {
     struct zkl_client_options options =
         tls_options(tls_port, "other.pem", "client.pem", "client.key");
@@ -217,7 +214,7 @@ TEST(a_certificate_of_another_ca_is_refused)
 /* Goal: what docs/security-tls.md says of certificates without a use: as no name is checked, the
  * owner of a client's certificate can pass for a server, unless that certificate is for clients
  * alone. */
-TEST(a_clients_certificate_may_pass_for_a_servers)
+WORLD_TEST(a_clients_certificate_may_pass_for_a_servers)
 {
     struct zkl_client_options options = good(),
                               only = tls_options(tls_port, "ca.pem", "client-only.pem",
@@ -233,7 +230,7 @@ TEST(a_clients_certificate_may_pass_for_a_servers)
 }
 
 /* Goal: a certificate that is out of date is refused, on either side. */
-TEST(an_expired_certificate_is_refused)
+WORLD_TEST(an_expired_certificate_is_refused)
 {
     struct zkl_client_options expired = tls_options(tls_port, "ca.pem", "client-expired.pem",
                                                     "client-expired.key"),
@@ -248,7 +245,7 @@ TEST(an_expired_certificate_is_refused)
 
 /* Goal: a client without TLS at a TLS port, and one with TLS at a plain port, get an error that
  * says that the server hung up. */
-TEST(the_wrong_port_is_told)
+WORLD_TEST(the_wrong_port_is_told)
 {
     struct zkl_client_options plain = secured_options(tls_port),
                               options = tls_options(zks_port(server, 0), "ca.pem", "client.pem",
@@ -260,13 +257,13 @@ TEST(the_wrong_port_is_told)
 
 /* Goal: a client goes on with a server that came back with a new certificate, and, as libzookeeper reads its files at each
  * connection, with one of a new CA, once that is in its file. */
-TEST(a_new_certificate_is_followed)
+WORLD_TEST(a_new_certificate_is_followed)
 {
     struct zkl_client_options options =
         tls_options(tls_port, "mine.pem", "client.pem", "client.key");
 
     secured_copy("ca.pem", "mine.pem");
-    struct zkl_client *client = must_open(&options);
+    struct zkl_client *client = world_client_with(&options);
     lock_and_unlock(client, "/renewed");
     restart_with("server2.both.pem");
     lock_and_unlock(client, "/renewed");
@@ -276,45 +273,18 @@ TEST(a_new_certificate_is_followed)
     restart_with("server.both.pem");
     secured_copy("ca.pem", "mine.pem");
     lock_and_unlock(client, "/renewed");
-    check_ok(zkl_client_free(client));
-}
-
-/* One that the kernel accepts connections for, and that says nothing. */
-static int silent_socket(int *port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    check_num(fd, >=, 0);
-    check_ok(bind(fd, (struct sockaddr *)&at, sizeof at));
-    check_ok(listen(fd, 64));
-    check_ok(getsockname(fd, (struct sockaddr *)&at, &length));
-    *port = ntohs(at.sin_port);
-    return fd;
-}
-
-static size_t threads(void)
-{
-    size_t count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-
-    for (struct dirent *one = readdir(tasks); one; one = readdir(tasks))
-        count += one->d_name[0] != '.';
-    closedir(tasks);
-    return count;
 }
 
 /* Goal: a server that accepts and never answers the handshake holds nobody up: opening gives up in time, closing does not wait
  * for it, and no thread stays. Modes: F79. */
-TEST(a_silent_server_is_given_up)
+WORLD_TEST(a_silent_server_is_given_up)
 {
-    int port, fd = silent_socket(&port);
+    int port, fd = net_listen(&port); /* the kernel accepts */
     struct zkl_client_options options = tls_options(port, "ca.pem", "client.pem", "client.key");
-    size_t before = threads();
+    int before = process_entries("task");
 
     check_refused(&options, ZKL_EDISCONNECTED, "not answered the TLS handshake");
-    check_wait(threads() <= before, BOUND_MS);
+    check_wait(process_entries("task") <= before, BOUND_MS);
     check_ok(close(fd));
 }
 
@@ -322,17 +292,17 @@ enum { FICKLE = 4, SILENT_EACH = 6, HELD_MAX = 1000, CLOSERS = 16, CLOSED_BY_EAC
 
 static struct fickle {
     int socket, port;
-    pthread_t thread;
     atomic_bool ends;
 } fickle[FICKLE];
 
 /* A server that hangs up, and now and then stays silent: its clients are about to connect much of the time. */
-static void *be_fickle(void *arg)
+static int be_fickle(void *arg)
 {
     struct fickle *self = arg;
     int held[HELD_MAX], count = 0;
 
     for (unsigned turn = 0; !self->ends; turn++) {
+        net_ready(self->socket, POLLIN, net_now_ms() + 50);
         int fd = accept4(self->socket, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0 && turn % SILENT_EACH == 0 && count < HELD_MAX)
             held[count++] = fd;
@@ -341,66 +311,60 @@ static void *be_fickle(void *arg)
     }
     while (count > 0)
         close(held[--count]);
-    return NULL;
+    return close(self->socket);
 }
 
-static void fickle_end(struct fickle *self)
-{
-    self->ends = true;
-    check_ok(shutdown(self->socket, SHUT_RDWR));
-    check_ok(pthread_join(self->thread, NULL));
-    check_ok(close(self->socket));
-}
-
-static void *close_many(void *servers)
+static int close_many(void *servers)
 {
     struct zkl_client_options options = good();
+    int rc = 0;
 
     options.servers = servers;
     options.session_timeout_ms = 1000;
     options.connect_timeout_ms = 0;
-    for (int i = 0; i < CLOSED_BY_EACH; i++) {
-        struct zkl_client *client = must_open(&options);
+    for (int i = 0; i < CLOSED_BY_EACH && rc == 0; i++) {
+        struct zkl_client *client = NULL;
+        rc = zkl_client_open(&client, &options);
         net_nap_ms(i * 7);
-        check_ok(zkl_client_close(client, BOUND_MS));
-        check_ok(zkl_client_free(client));
+        rc = rc == 0 ? zkl_client_close(client, BOUND_MS) : rc;
+        rc = rc == 0 ? zkl_client_free(client) : rc;
     }
-    return NULL;
+    return rc;
 }
 
 /* Goal: closing does not wait for a silent server either where the client is just about to connect to it: no attempt begins
  * any more. Method: many close at moments of every kind, and no thread stays. Modes: F79. */
-TEST(closing_amid_attempts_ends)
+WORLD_TEST(closing_amid_attempts_ends)
 {
-    pthread_t closers[CLOSERS];
     char servers[256] = "";
-    size_t before = threads(), used = 0;
+    size_t used = 0;
 
     for (int i = 0; i < FICKLE; i++) {
-        fickle[i].socket = silent_socket(&fickle[i].port);
+        fickle[i].socket = net_listen(&fickle[i].port);
         used += (size_t)snprintf(servers + used, sizeof servers - used, "%s%s", i > 0 ? "," : "",
                                  secured_address(fickle[i].port));
-        check_ok(pthread_create(&fickle[i].thread, NULL, be_fickle, &fickle[i]));
     }
-    for (int i = 0; i < CLOSERS; i++)
-        check_ok(pthread_create(&closers[i], NULL, close_many, servers));
-    for (int i = 0; i < CLOSERS; i++)
-        check_ok(pthread_join(closers[i], NULL));
-    check_num(threads(), ==, before + FICKLE);
+    struct crowd fickles = crowd_begin(be_fickle, fickle);
+    int before = process_entries("task");
+    struct crowd closers = crowd_of(close_many, servers, 0, CLOSERS);
+    crowd_end(&closers);
+    check_num(process_entries("task"), ==,
+              before + CLOSERS); /* those that wait for something to do */
     for (int i = 0; i < FICKLE; i++)
-        fickle_end(&fickle[i]);
+        fickle[i].ends = true;
+    crowd_end(&fickles);
 }
 
 /* Goal: and after it comes the next server. Method: libzookeeper takes them in an order by chance, so there are three that are
  * silent, and the good one is found among them each time. Modes: F79. */
-TEST(after_a_silent_server_comes_the_next_one)
+WORLD_TEST(after_a_silent_server_comes_the_next_one)
 {
     int ports[3], fds[3];
     char servers[256];
     struct zkl_client_options options = good();
 
     for (size_t i = 0; i < 3; i++)
-        fds[i] = silent_socket(&ports[i]);
+        fds[i] = net_listen(&ports[i]);
     snprintf(servers, sizeof servers, "%s,%s,%s,%s", secured_address(ports[0]),
              secured_address(ports[1]), secured_address(ports[2]), secured_address(tls_port));
     options.servers = servers;
@@ -433,7 +397,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 
 /* Goal: a client of TLS takes its servers' other addresses at its next attempt, and not only with its next session, which
  * begins after twice the timeout. Modes: F77. */
-TEST(other_addresses_are_taken_over_tls)
+WORLD_TEST(other_addresses_are_taken_over_tls)
 {
     struct zkl_client_options options = good();
     char servers[64];
@@ -454,18 +418,14 @@ TEST(other_addresses_are_taken_over_tls)
 /* Goal: where a server falls silent in the handshake of a new link, the session goes on at the next one: it is the same, and
  * what it holds stays held. Method: the server stands still, its port still accepts, and the link is cut; then it goes on,
  * long before the session ends. Modes: F79. */
-TEST(a_session_outlives_a_silent_server)
+WORLD_TEST(a_session_outlives_a_silent_server)
 {
     struct zkl_client_options options = good();
-    struct zkl_mutex *mutex = NULL;
-    struct proxy *proxy = NULL;
 
-    check_ok(proxy_start(&proxy, zks_host(), tls_port));
-    proxy_set_opaque(proxy);
-    options.servers = proxy_address(proxy);
-    struct zkl_client *client = must_open(&options);
+    struct proxy *proxy = proxy_for(&options);
+    struct zkl_client *client = world_client_with(&options);
     int64_t session = zkl_client_session_id(client);
-    check_ok(zkl_mutex_new(&mutex, client, "/outlives", NULL));
+    struct zkl_mutex *mutex = world_mutex(client, "/outlives");
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zks_pause_node(server, 0));
     proxy_cut(proxy);
@@ -477,9 +437,6 @@ TEST(a_session_outlives_a_silent_server)
     check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, BOUND_MS);
     check_true(zkl_client_session_id(client) == session);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 static long used_ms(const struct rusage *usage)
@@ -492,14 +449,14 @@ static long used_ms(const struct rusage *usage)
 
 /* Goal: a file that is missing when the client makes a link costs the link, as long as it is
  * missing, and no processor. */
-TEST(a_missing_file_costs_the_link_until_it_is_back)
+WORLD_TEST(a_missing_file_costs_the_link_until_it_is_back)
 {
     struct zkl_client_options options =
         tls_options(tls_port, "mine.pem", "client.pem", "client.key");
     struct rusage before, after;
 
     secured_copy("ca.pem", "mine.pem");
-    struct zkl_client *client = must_open(&options);
+    struct zkl_client *client = world_client_with(&options);
     lock_and_unlock(client, "/missing");
     check_ok(unlink(secured_file("mine.pem")));
     check_ok(zks_restart_node(server, 0));
@@ -510,12 +467,11 @@ TEST(a_missing_file_costs_the_link_until_it_is_back)
     check_num(used_ms(&after) - used_ms(&before), <, MISSING_USES_MS);
     secured_copy("ca.pem", "mine.pem");
     lock_and_unlock(client, "/missing");
-    check_ok(zkl_client_free(client));
 }
 
 /* Goal: where a key is closed only after the client was opened, nobody is asked for its passphrase: the I/O thread does not
  * wait for a line of the standard input, and the link comes back with the key. Method: that is a pipe that nobody writes to. */
-TEST(a_key_that_is_closed_later_asks_nobody)
+WORLD_TEST(a_key_that_is_closed_later_asks_nobody)
 {
     struct zkl_client_options options = tls_options(tls_port, "ca.pem", "client.pem", "mine.key");
     int input = dup(STDIN_FILENO), ends[2];
@@ -523,7 +479,7 @@ TEST(a_key_that_is_closed_later_asks_nobody)
     check_ok(pipe2(ends, O_CLOEXEC));
     check_num(dup2(ends[0], STDIN_FILENO), ==, STDIN_FILENO);
     secured_copy("client.key", "mine.key");
-    struct zkl_client *client = must_open(&options);
+    struct zkl_client *client = world_client_with(&options);
     lock_and_unlock(client, "/closed-later");
     secured_copy("client-closed.key", "mine.key");
     check_ok(zks_restart_node(server, 0));
@@ -532,8 +488,6 @@ TEST(a_key_that_is_closed_later_asks_nobody)
         net_nap_ms(20);
     secured_copy("client.key", "mine.key");
     lock_and_unlock(client, "/closed-later");
-    check_ok(zkl_client_close(client, BOUND_MS));
-    check_ok(zkl_client_free(client));
     check_num(dup2(input, STDIN_FILENO), ==, STDIN_FILENO);
     check_ok(close(input));
     check_ok(close(ends[0]));
@@ -541,7 +495,7 @@ TEST(a_key_that_is_closed_later_asks_nobody)
 }
 
 /* Goal: a scheme that the server does not know is refused over TLS as without, in time. */
-TEST(a_refused_credential_is_told)
+WORLD_TEST(a_refused_credential_is_told)
 {
     struct zkl_client_options options = good();
 
@@ -567,21 +521,17 @@ static size_t flip(enum proxy_dir dir, int op, unsigned char *data, size_t n, vo
 /* Goal: somebody that changes bytes on the way stops the link, and nothing else. The link is
  * lost, and nobody gets in by that. When the changes end the session goes on, with what it
  * holds. Method: a proxy that flips a bit in what comes from the server. */
-TEST(changed_bytes_cost_the_link_alone)
+WORLD_TEST(changed_bytes_cost_the_link_alone)
 {
     struct zkl_client_options options = good();
-    struct zkl_mutex *mutex = NULL;
     const struct zkl_inspection *seen = NULL;
-    struct proxy *proxy = NULL;
     atomic_int flipped = 0;
 
-    check_ok(proxy_start(&proxy, zks_host(), tls_port));
-    proxy_set_opaque(proxy);
-    options.servers = proxy_address(proxy);
+    struct proxy *proxy = proxy_for(&options);
     options.session_timeout_ms = LONG_SESSION_MS;
-    struct zkl_client *client = must_open(&options);
+    struct zkl_client *client = world_client_with(&options);
     int64_t session = zkl_client_session_id(client);
-    check_ok(zkl_mutex_new(&mutex, client, "/changed", NULL));
+    struct zkl_mutex *mutex = world_mutex(client, "/changed");
     check_ok(zkl_mutex_lock(mutex));
     proxy_set_hook(proxy, flip, &flipped);
     check_num(zkl_inspect(client, "/changed", BOUND_MS, &seen), !=, 0);
@@ -592,9 +542,6 @@ TEST(changed_bytes_cost_the_link_alone)
     check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, BOUND_MS);
     check_true(zkl_client_session_id(client) == session);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(zkl_mutex_free(mutex));
-    check_ok(zkl_client_free(client));
-    proxy_stop(proxy);
 }
 
 /* For zklock: TLS with this key, or none. */
@@ -608,7 +555,7 @@ static void set_command(bool tls, const char *key)
 
 /* Goal: the command has TLS by the environment. Without it the command can't use that port, and
  * says why. */
-TEST(the_command_has_tls_by_the_environment)
+WORLD_TEST(the_command_has_tls_by_the_environment)
 {
     static const char lock[] = "run /command -- true";
 
@@ -623,7 +570,7 @@ TEST(the_command_has_tls_by_the_environment)
 
 /* Goal: what a command asks beside locks goes over the same connection: the record of a run, its removal, a doctor's
  * questions. */
-TEST(all_commands_have_tls)
+WORLD_TEST(all_commands_have_tls)
 {
     set_command(true, "client.key");
     check_command(0, "", "run --not-within 60 /nightly -- true");
@@ -638,7 +585,7 @@ TEST(all_commands_have_tls)
 
 /* Goal: neither passphrase nor credential is shown to anybody: in no argument of a process, in no environment that it was
  * not put into, in nothing that zklock says, and in no line of the log. Modes: F82. */
-TEST(no_secret_of_tls_is_shown)
+WORLD_TEST(no_secret_of_tls_is_shown)
 {
     static const char *const secrets[] = {"sesame", "rosebud"};
     struct zkl_client_options options = good();
@@ -665,14 +612,14 @@ TEST(no_secret_of_tls_is_shown)
 
 /* Goal: if libzookeeper would get a descriptor that its select can't take, opening the client
  * fails instead. Modes: F81. */
-TEST(high_descriptors_are_refused)
+WORLD_TEST(high_descriptors_are_refused)
 {
     enum { MOST = 1100, FREE = 8 };
     struct zkl_client_options options = good();
     struct rlimit before, more;
     int fds[MOST], count = 0;
 
-    struct zkl_client *client = must_open(&options);
+    struct zkl_client *client = world_client_with(&options);
     check_ok(getrlimit(RLIMIT_NOFILE, &before));
     more = before;
     more.rlim_cur = 2 * MOST;
@@ -686,7 +633,6 @@ TEST(high_descriptors_are_refused)
     check_ok(zks_restart_node(server, 0));
     lock_and_unlock(client,
                     "/descriptors"); /* the descriptor of the old link is that of the new one */
-    check_ok(zkl_client_free(client));
     while (count > FREE)
         check_ok(close(fds[--count]));
     check_ok(setrlimit(RLIMIT_NOFILE, &before));
