@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
-#include <stdio.h>
-
 struct bench *bench_begin(const char *path, int client_ms, int direct_ms)
 {
     struct bench *b = world_alloc(sizeof *b);

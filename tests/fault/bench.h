@@ -15,8 +15,7 @@ struct bench {
     struct zkl_mutex *rival;
     struct wire *wire;
     struct actor *actor;
-    struct zkl_cancel *cancel; /* for the actor, if the test makes one */
-    struct told told;          /* for a callback, if the test sets one */
+    struct told told; /* for a callback, if the test sets one */
 };
 
 /* path is "/TOP/NAME", and stays valid. A session timeout of 0: the bench has no such client and mutex. */

@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "contenders.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "check.h"
-#include "tool/net.h"
-
-#define OPEN_MS 20000
 
 struct turnstile *turnstile_new(void)
 {
     void *at = mmap(NULL, sizeof(struct turnstile), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
+    check_true(at != MAP_FAILED);
+    return at;
 }
 
 void turnstile_end(struct turnstile *w)
@@ -112,73 +103,51 @@ void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, 
 /* --- many ------------------------------------------------------------------------------------- */
 
 struct member {
-    pthread_t thread;
     const struct contenders *contenders;
-    struct zkl_mutex *mutex;
     int number;
 };
 
-static void *member_main(void *arg)
+static int take_part(struct zkl_mutex *mutex, void *member)
 {
-    struct member *m = arg;
+    const struct member *m = member;
 
-    turnstile_rounds(m->contenders->turnstile, m->number, m->mutex, m->contenders->rounds,
+    turnstile_rounds(m->contenders->turnstile, m->number, mutex, m->contenders->rounds,
                      m->contenders->lossy);
-    return NULL;
+    return 0;
 }
 
-static void run_members(const struct contenders *contenders, int first, int threads,
-                        struct zkl_mutex *mutex)
+void contenders_begin(const struct contenders *contenders, int first, int actors)
 {
-    struct member members[CONTENDERS_MAX];
+    struct zkl_client *client = world_open(contenders->servers, contenders->session_ms);
+    struct zkl_mutex *mutex = world_mutex(client, contenders->path);
 
-    for (int i = 0; i < threads; i++) {
-        members[i] = (struct member){.contenders = contenders, .mutex = mutex, .number = first + i};
-        pthread_create(&members[i].thread, NULL, member_main, &members[i]);
+    for (int i = 0; i < actors; i++) {
+        struct member *m = world_alloc(sizeof *m);
+        *m = (struct member){contenders, first + i};
+        actor_begin(world_actor(), take_part, mutex, m);
     }
-    for (int i = 0; i < threads; i++)
-        pthread_join(members[i].thread, NULL);
 }
 
-static int contenders_run(const struct contenders *contenders, int first, int threads)
+static int contend(const struct contenders *contenders, int number)
 {
-    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    struct zkl_client *client;
-    struct zkl_mutex *mutex;
-
-    options.servers = contenders->servers;
-    options.session_timeout_ms = contenders->session_ms;
-    options.connect_timeout_ms = OPEN_MS;
+    struct zkl_client_options options =
+        fault_client_options(contenders->servers, contenders->session_ms);
+    struct member member = {contenders, number};
+    struct zkl_client *client = NULL;
+    struct zkl_mutex *mutex = NULL;
     int rc = zkl_client_open(&client, &options);
-    if (rc == 0) {
-        rc = zkl_mutex_new(&mutex, client, contenders->path, NULL);
-        if (rc == 0) {
-            run_members(contenders, first, threads, mutex);
-            rc = zkl_mutex_free(mutex);
-        }
-        zkl_client_free(client);
+
+    if (rc == 0 && (rc = zkl_mutex_new(&mutex, client, contenders->path, NULL)) == 0) {
+        take_part(mutex, &member);
+        rc = zkl_mutex_free(mutex);
     }
+    zkl_client_free(client);
     if (rc != 0)
         turnstile_odd(contenders->turnstile, rc);
     return rc;
 }
 
-static void *run_in_a_thread(void *arg)
-{
-    const struct contenders_thread *t = arg;
-
-    contenders_run(t->contenders, t->first, t->threads);
-    return NULL;
-}
-
-void contenders_begin(struct contenders_thread *t, const struct contenders *contenders, int first,
-                      int threads)
-{
-    *t = (struct contenders_thread){.contenders = contenders, .first = first, .threads = threads};
-    check_ok(pthread_create(&t->thread, NULL, run_in_a_thread, t));
-}
-
-int contenders_fork(const struct contenders *contenders, int first, int threads)
+int contenders_fork(const struct contenders *contenders, int member)
 {
     int pid = fork();
 
@@ -187,19 +156,16 @@ int contenders_fork(const struct contenders *contenders, int first, int threads)
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
     while (!contenders->turnstile->go && !contenders->turnstile->stop)
         net_nap_ms(2);
-    _exit(contenders_run(contenders, first, threads) == 0 ? 0 : 1);
+    _exit(contend(contenders, member) == 0 ? 0 : 1);
 }
 
 bool contenders_wait(int pid, int ms)
 {
-    int64_t end = net_now_ms() + ms;
-    int status = 0, got = 0;
+    int status = -1;
 
-    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && net_now_ms() < end)
-        net_nap_ms(5);
-    if (got != 0)
-        return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    return false;
+    if (!wait_until(waitpid(pid, &status, WNOHANG) == pid, ms)) {
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

@@ -4,13 +4,7 @@
 #ifndef ZKFAULT_CONTENDERS_H
 #define ZKFAULT_CONTENDERS_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <zklock/zklock.h>
-
+#include "fault.h"
 #include "room.h"
 
 #define CONTENDERS_MAX 16
@@ -42,7 +36,7 @@ long turnstile_sum(const struct turnstile *w);
 void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, int rounds,
                       bool lossy);
 
-/* Members as threads and processes. They wait until go is set. */
+/* What members are told. They wait until go is set. */
 struct contenders {
     struct turnstile *turnstile;
     const char *servers, *path;
@@ -50,17 +44,11 @@ struct contenders {
     bool lossy;
 };
 
-/* A process with this number of threads, of one client. Its pid. */
-int contenders_fork(const struct contenders *contenders, int first_member, int threads);
+/* Actors of one client, with the numbers from first on; contenders stays valid. */
+void contenders_begin(const struct contenders *contenders, int first, int actors);
+/* A process with a client of its own. Its pid. */
+int contenders_fork(const struct contenders *contenders, int member);
 /* True if it ended well. Waits for it at most ms, then kills it. */
 bool contenders_wait(int pid, int ms);
-/* The same in this process, in a thread; it ends when all are through. contenders stays valid. */
-struct contenders_thread {
-    pthread_t thread;
-    const struct contenders *contenders;
-    int first, threads;
-};
-void contenders_begin(struct contenders_thread *t, const struct contenders *contenders,
-                      int first_member, int threads);
 
 #endif

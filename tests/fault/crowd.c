@@ -1,228 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crowd.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <limits.h>
 
-#include "core/watch.h"
-#include "under_way.h"
-
-/* --- the order of the grants ------------------------------------------------------------------ */
-
-void crowd_queue_init(struct crowd_queue *queue, size_t size)
-{
-    *queue = (struct crowd_queue){.size = size};
-    pthread_mutex_init(&queue->mu, NULL);
-    queue->order = calloc(size, sizeof(struct crowd_place *));
-    check_true(queue->order != NULL);
-}
-
-void crowd_queue_fini(struct crowd_queue *queue)
-{
-    pthread_mutex_destroy(&queue->mu);
-    free(queue->order);
-}
-
-static void add(struct crowd_queue *queue, struct crowd_place *place)
-{
-    pthread_mutex_lock(&queue->mu);
-    if (queue->count < queue->size)
-        queue->order[queue->count] = place;
-    queue->count++;
-    pthread_mutex_unlock(&queue->mu);
-}
-
-size_t crowd_queue_count(struct crowd_queue *queue)
-{
-    pthread_mutex_lock(&queue->mu);
-    size_t n = queue->count;
-    pthread_mutex_unlock(&queue->mu);
-    return n;
-}
-
-struct crowd_place *crowd_queue_at(struct crowd_queue *queue, size_t i)
-{
-    pthread_mutex_lock(&queue->mu);
-    struct crowd_place *place = i < queue->count && i < queue->size ? queue->order[i] : NULL;
-    pthread_mutex_unlock(&queue->mu);
-    return place;
-}
-
-/* --- what the driver reports ------------------------------------------------------------------ */
-
-static void on_notification(struct zkl_port *port, struct zkl_contender *contender,
-                            const struct zkl_notification *news)
-{
-    struct crowd *crowd = zkl_driver_of(port)->config.arg;
-    struct crowd_place *place = (struct crowd_place *)contender;
-
-    if (news->type == ZKL_NOTIFY_GRANTED) {
-        place->granted = true;
-        place->grants++;
-        crowd->granted++;
-        if (crowd->queue != NULL)
-            add(crowd->queue, place);
-    } else if (news->type == ZKL_NOTIFY_FAILED) {
-        place->failed = true;
-        place->code = news->code;
-        crowd->failed++;
-    } else if (news->type == ZKL_NOTIFY_ENDED) {
-        place->ended = true;
-        crowd->ended++;
-    }
-}
-
-static void on_session(void *arg, unsigned actions)
-{
-    struct crowd *crowd = arg;
-
-    if (actions & ZKL_SA_LINK_UP)
-        crowd->links++;
-}
-
-static void show(void *arg, const struct zkl_trace *trace)
-{
-    char line[ZKL_TRACE_MAX];
-
-    (void)arg;
-    zkl_trace_format(trace, line);
-    fprintf(stderr, "        %s\n", line);
-}
-
-/* --- life ------------------------------------------------------------------------------------- */
+enum { GRANTED = 1, LEAVES = 2 };
 
 struct crowd *crowd_open(const char *servers, int session_ms, size_t size,
                          struct crowd_queue *queue)
 {
-    struct crowd *crowd = calloc(1, sizeof *crowd);
+    struct crowd *crowd = world_alloc(sizeof *crowd);
 
-    check_true(crowd != NULL);
-    crowd->queue = queue;
-    crowd->size = size;
-    crowd->places = calloc(size, sizeof *crowd->places);
-    crowd->paths = calloc(size, sizeof *crowd->paths);
-    check_true(crowd->places != NULL && crowd->paths != NULL);
-    struct zkl_driver_config config = {.servers = strdup(servers),
-                                       .chroot = strdup(""),
-                                       .session_timeout_ms = session_ms,
-                                       .notification = on_notification,
-                                       .session = on_session,
-                                       .log = getenv("ZKL_FAULT_TRACE") != NULL ? show : NULL,
-                                       .arg = crowd};
-    check_ok(zkl_driver_new(&crowd->driver, &config));
-    check_wait(crowd_connected(crowd), WAIT_MS);
+    *crowd = (struct crowd){.client = world_open(servers, session_ms),
+                            .queue = queue,
+                            .places = world_alloc(size * sizeof *crowd->places),
+                            .size = size};
+    fault_alone_from(crowd->client, UINT_MAX);
+    for (size_t i = 0; i < size; i++)
+        crowd->places[i] =
+            (struct crowd_place){.crowd = crowd, .owner = world_owner(), .grant = ZKL_GRANT_INIT};
     return crowd;
 }
 
-bool crowd_close(struct crowd *crowd)
-{
-    int64_t deadline = zkl_clock_mono_ns() + WAIT_MS * INT64_C(1000000);
-    bool confirmed = zkl_driver_close(crowd->driver, deadline);
+/* --- what the client reports ------------------------------------------------------------------ */
 
-    check_num(crowd->ended, ==, crowd->begun);
-    zkl_driver_free(crowd->driver);
-    for (size_t i = 0; i < crowd->path_count; i++)
-        free((char *)crowd->paths[i].text);
-    free(crowd->paths);
-    free(crowd->places);
-    free(crowd);
-    return confirmed;
+static void on_release(int code, void *arg)
+{
+    struct crowd *crowd = ((struct crowd_place *)arg)->crowd;
+
+    crowd->unconfirmed += code != 0;
+    crowd->ended++;
 }
 
-static struct zkl_path *path_of(struct crowd *crowd, const char *text)
+static void release(struct crowd_place *place)
 {
-    size_t i = 0;
-    while (i < crowd->path_count && strcmp(crowd->paths[i].text, text) != 0)
-        i++;
-    if (i == crowd->path_count)
-        crowd->paths[crowd->path_count++] = zkl_path_of(strdup(text));
-    return &crowd->paths[i];
+    int rc = zkl_mutex_unlock_async(place->owner, place->mutex, on_release, place);
+
+    if (rc != 0)
+        on_release(rc, place);
 }
 
-struct crowd_place *crowd_acquire(struct crowd *crowd, const char *path)
+static void on_grant(int code, void *arg)
 {
-    size_t i = crowd->begun++;
-    check_true(i < crowd->size);
-    struct zkl_lock_request lock_request = {
-        .path = path_of(crowd, path), .data = "crowd", .naming = {.role = ZKL_ROLE_LOCK}};
-    struct crowd_place *place = &crowd->places[i];
-    place->crowd = crowd;
-    zkl_driver_lock(crowd->driver);
-    zkl_core_acquire(&crowd->driver->core, zkl_clock_now(), &place->contender, &lock_request);
-    zkl_driver_unlock(crowd->driver);
+    struct crowd_place *place = arg;
+    struct crowd *crowd = place->crowd;
+
+    if (code != 0) {
+        place->code = code;
+        place->failed = true;
+        crowd->failed++;
+        crowd->ended++;
+        return;
+    }
+    crowd->granted++;
+    if (crowd->queue != NULL)
+        crowd->queue->order[crowd->queue->count++] = place;
+    if (atomic_fetch_or(&place->came, GRANTED) & LEAVES)
+        release(place);
+}
+
+/* --- what a place does ------------------------------------------------------------------------ */
+
+struct crowd_place *crowd_acquire(struct crowd *crowd, struct zkl_mutex *mutex)
+{
+    check_num(crowd->begun, <, crowd->size);
+    struct crowd_place *place = &crowd->places[crowd->begun++];
+    place->mutex = mutex;
+    check_ok(zkl_mutex_acquire_async(place->owner, mutex, NULL, &place->grant, on_grant, place,
+                                     &place->op));
     return place;
 }
 
-static void give_back(struct crowd_place *place)
+bool crowd_holds(const struct crowd_place *place)
 {
-    struct zkl_core *core = &place->crowd->driver->core;
-
-    if (place->ended || place->failed)
-        return;
-    if (place->granted)
-        zkl_core_release(core, zkl_clock_now(), &place->contender);
-    else
-        zkl_core_stop(core, zkl_clock_now(), &place->contender, ZKL_ECANCELED);
+    return place->came == GRANTED;
 }
 
-void crowd_release(struct crowd_place *place)
+void crowd_leave(struct crowd_place *place)
 {
-    zkl_driver_lock(place->crowd->driver);
-    give_back(place);
-    zkl_driver_unlock(place->crowd->driver);
+    unsigned came = atomic_fetch_or(&place->came, LEAVES);
+
+    if (came == GRANTED)
+        release(place);
+    else if (came == 0 && !place->failed)
+        check_ok(zkl_op_cancel(place->crowd->client, place->op));
 }
 
-void crowd_stop_all(struct crowd *crowd)
+void crowd_leave_all(struct crowd *crowd)
 {
     /* The last first: whoever is before somebody else is not granted on the way. */
     for (size_t i = crowd->begun; i-- > 0;)
-        crowd_release(&crowd->places[i]);
+        crowd_leave(&crowd->places[i]);
 }
-
-/* --- looking ---------------------------------------------------------------------------------- */
 
 size_t crowd_waiting(struct crowd *crowd)
 {
+    struct zkl_driver *d = crowd->client->driver;
     size_t n = 0;
 
-    zkl_driver_lock(crowd->driver);
-    for (size_t i = 0; i < crowd->begun; i++) {
-        const struct crowd_place *place = &crowd->places[i];
-        n += !place->ended && place->contender.machine.state == ZKL_CONTENDER_WAITING;
-    }
-    zkl_driver_unlock(crowd->driver);
+    zkl_driver_lock(d);
+    for (const struct zkl_contender *c = d->core.first; c; c = c->next)
+        n += c->machine.state == ZKL_CONTENDER_WAITING;
+    zkl_driver_unlock(d);
     return n;
-}
-
-size_t crowd_watches(struct crowd *crowd)
-{
-    struct zkl_core *core = &crowd->driver->core;
-
-    zkl_driver_lock(crowd->driver);
-    size_t n = core->watch_count;
-    for (struct zkl_watch *w = core->removing; w != NULL; w = w->next)
-        n++;
-    zkl_driver_unlock(crowd->driver);
-    return n;
-}
-
-int64_t crowd_session(struct crowd *crowd)
-{
-    return locked(crowd->driver, crowd->driver->core.session.id);
-}
-
-size_t crowd_calls(struct crowd *crowd)
-{
-    return locked(crowd->driver, calls_of(crowd->driver));
-}
-
-bool crowd_puts_off(struct crowd *crowd)
-{
-    return locked(crowd->driver, crowd->driver->core.put_off_mono_ns != INT64_MAX);
-}
-
-bool crowd_connected(struct crowd *crowd)
-{
-    return locked(crowd->driver, zkl_session_connected(&crowd->driver->core.session));
 }

@@ -2,13 +2,8 @@
 #include "fault.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "api/client.h"
 #include "core/watch.h"
-#include "driver/handle.h"
 #include "on_servers.h"
 #include "under_way.h"
 
@@ -166,6 +161,14 @@ void fault_expire(struct zkl_client *client, size_t node)
         wire_expire_session(zks_host(), zks_port(server, node), id.client_id, id.passwd, WAIT_MS));
 }
 
+void fault_renew_session(struct zkl_client *client)
+{
+    int64_t session = fault_session(client);
+
+    fault_expire(client, 0);
+    check_wait(fault_connected(client) && fault_session(client) != session, WAIT_MS);
+}
+
 struct zkl_client_metrics fault_metrics(struct zkl_client *client)
 {
     struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
@@ -182,7 +185,22 @@ int64_t fault_links(struct zkl_client *client)
 void fault_check_reconnect(struct zkl_client *client, int64_t links)
 {
     check_wait(fault_links(client) > links, WAIT_MS);
-    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(fault_connected(client), WAIT_MS);
+}
+
+void fault_bounce(struct zkl_client *client, struct proxy *proxy)
+{
+    int64_t links = fault_links(client);
+
+    proxy_cut(proxy);
+    fault_check_reconnect(client, links);
+}
+
+void fault_lose_link(struct zkl_client *client, struct proxy *proxy)
+{
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(!fault_connected(client), WAIT_MS);
 }
 
 size_t fault_calls(struct zkl_client *client)
@@ -291,6 +309,17 @@ void fault_check_window_ends(struct zkl_mutex *mutex, int64_t end_ms)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
+struct actor {
+    pthread_t thread;
+    pthread_mutex_t mu;
+    pthread_cond_t cond;
+    act_fn fn; /* NULL: idle */
+    struct zkl_mutex *mutex;
+    void *arg;
+    bool quit;
+    int rc;
+};
+
 static void *actor_main(void *arg)
 {
     struct actor *a = arg;
@@ -306,14 +335,30 @@ static void *actor_main(void *arg)
         pthread_mutex_lock(&a->mu);
         a->rc = rc;
         a->fn = NULL;
-        a->busy = false;
-        pthread_cond_broadcast(&a->cond);
     }
     pthread_mutex_unlock(&a->mu);
     return NULL;
 }
 
-struct actor *actor_new(void)
+/* When idle; a test that fails leaves its busy actors behind. */
+static int actor_free(void *actor)
+{
+    struct actor *a = actor;
+
+    if (!wait_until(!actor_busy(a), WAIT_MS))
+        return -1;
+    pthread_mutex_lock(&a->mu);
+    a->quit = true;
+    pthread_cond_signal(&a->cond);
+    pthread_mutex_unlock(&a->mu);
+    pthread_join(a->thread, NULL);
+    pthread_cond_destroy(&a->cond);
+    pthread_mutex_destroy(&a->mu);
+    free(a);
+    return 0;
+}
+
+struct actor *world_actor(void)
 {
     struct actor *a = calloc(1, sizeof *a);
 
@@ -321,37 +366,23 @@ struct actor *actor_new(void)
     pthread_mutex_init(&a->mu, NULL);
     pthread_cond_init(&a->cond, NULL);
     check_ok(pthread_create(&a->thread, NULL, actor_main, a));
-    return a;
+    return world_keep(a, WORLD_THREAD, actor_free);
 }
 
-void actor_free(struct actor *a)
-{
-    pthread_mutex_lock(&a->mu);
-    a->quit = true;
-    pthread_cond_broadcast(&a->cond);
-    pthread_mutex_unlock(&a->mu);
-    pthread_join(a->thread, NULL);
-    pthread_cond_destroy(&a->cond);
-    pthread_mutex_destroy(&a->mu);
-    free(a);
-}
-
-void actor_begin(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
-                 void *arg)
+void actor_begin(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg)
 {
     pthread_mutex_lock(&a->mu);
     a->mutex = mutex;
     a->arg = arg;
-    a->busy = true;
     a->fn = fn;
-    pthread_cond_broadcast(&a->cond);
+    pthread_cond_signal(&a->cond);
     pthread_mutex_unlock(&a->mu);
 }
 
 bool actor_busy(struct actor *a)
 {
     pthread_mutex_lock(&a->mu);
-    bool busy = a->busy;
+    bool busy = a->fn != NULL;
     pthread_mutex_unlock(&a->mu);
     return busy;
 }
@@ -362,82 +393,47 @@ int actor_end(struct actor *a, int ms)
     return a->rc;
 }
 
-int actor_do(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
-             void *arg)
+int actor_do(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg)
 {
     actor_begin(a, fn, mutex, arg);
     return actor_end(a, WAIT_MS);
 }
 
-static int end_idle(void *actor)
+void actor_passes(struct actor *a)
 {
-    if (!wait_until(!actor_busy(actor), WAIT_MS))
-        return -1;
-    actor_free(actor);
-    return 0;
+    check_ok(actor_end(a, WAIT_MS));
+    check_ok(actor_do(a, act_unlock, a->mutex, NULL));
 }
 
-struct actor *world_actor(void)
-{
-    return world_keep(actor_new(), WORLD_THREAD, end_idle);
-}
-
-int act_lock(struct zkl_mutex *mutex, void *unused)
-{
-    (void)unused;
-    return zkl_mutex_lock(mutex);
-}
-
-int act_lock_for(struct zkl_mutex *mutex, void *ms)
-{
-    return zkl_mutex_lock_for(mutex, (intptr_t)ms);
-}
-
-int act_lock_cancel(struct zkl_mutex *mutex, void *cancel)
-{
-    return zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, cancel);
-}
-
-int act_trylock(struct zkl_mutex *mutex, void *unused)
-{
-    (void)unused;
-    return zkl_mutex_trylock(mutex);
-}
-
-int act_unlock(struct zkl_mutex *mutex, void *unused)
-{
-    (void)unused;
-    return zkl_mutex_unlock(mutex);
-}
-
-int act_count(struct zkl_mutex *mutex, void *unused)
-{
-    (void)unused;
-    return zkl_mutex_hold_count(mutex);
-}
-
-int act_window(struct zkl_mutex *mutex, void *unused)
-{
-    (void)unused;
-    return (int)zkl_mutex_window_ms(mutex);
-}
-
-int act_token(struct zkl_mutex *mutex, void *token)
+static int get_token(struct zkl_mutex *mutex, void *token)
 {
     *(uint64_t *)token = zkl_mutex_token(mutex);
     return 0;
 }
 
-int act_multi_lock(struct zkl_mutex *unused, void *multi)
+uint64_t actor_token(struct actor *a)
 {
-    (void)unused;
-    return zkl_multi_lock(multi);
+    uint64_t token = 0;
+
+    actor_do(a, get_token, a->mutex, &token);
+    return token;
 }
 
-int act_multi_unlock(struct zkl_mutex *unused, void *multi)
+int fault_outcome(int rc, struct completion *done)
 {
-    (void)unused;
-    return zkl_multi_unlock(multi, NULL);
+    while (rc == 0 && done->calls == 0)
+        net_nap_ms(1);
+    rc = rc != 0 ? rc : done->code;
+    *done = (struct completion){0};
+    return rc;
+}
+
+void fault_stall(atomic_int *place)
+{
+    int armed = ARMED;
+
+    if (atomic_compare_exchange_strong(place, &armed, STALLED))
+        wait_until(*place == OFF, WAIT_MS);
 }
 
 /* --- callbacks, threads ----------------------------------------------------------------------- */
@@ -476,6 +472,21 @@ void fault_check_held(struct holder *h)
     check_num(zkl_mutex_token(h->mutex), ==, h->token);
     check_num(fault_session(h->client), ==, h->session);
     check_num(h->told.lost, ==, 0);
+}
+
+static void ignore(const char *message)
+{
+    (void)message;
+}
+
+zhandle_t *fault_handle(int session_ms)
+{
+    zhandle_t *zh = zookeeper_init2(zks_connect_string(server), NULL, session_ms, NULL, NULL,
+                                    ZOO_NO_LOG_CLIENTENV, ignore);
+
+    check_true(zh != NULL);
+    check_wait(zoo_state(zh) == ZOO_CONNECTED_STATE, WAIT_MS);
+    return zh;
 }
 
 /* Whose link begins with that. */

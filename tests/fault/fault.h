@@ -18,10 +18,18 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/metrics.h>
 #include <zklock/zklock.h>
+
+#include "api/client.h"
+#include "driver/handle.h"
 
 #define WAIT_MS 60000 /* for what must come; a busy machine under a sanitizer takes its time */
 #define QUIET_MS 60000
@@ -80,12 +88,17 @@ bool fault_is_at(struct zkl_client *client, const char *address); /* its server 
 bool fault_proved(struct zkl_client *client); /* is its session's window open? */
 /* End its session on this node, whatever it takes. */
 void fault_expire(struct zkl_client *client, size_t node);
+/* The same on node 0, and it has the next one. */
+void fault_renew_session(struct zkl_client *client);
 struct zkl_client_metrics fault_metrics(struct zkl_client *client);
 /* How many times a link came up, as far as the client has noticed: libzookeeper can be connected anew before the library
  * knows that the old link broke. */
 int64_t fault_links(struct zkl_client *client);
 /* Wait until it has one more than that. */
 void fault_check_reconnect(struct zkl_client *client, int64_t links);
+/* Cut its link, and wait for the next one; refuse that, and wait until the client knows that it has none. */
+void fault_bounce(struct zkl_client *client, struct proxy *proxy);
+void fault_lose_link(struct zkl_client *client, struct proxy *proxy);
 size_t fault_calls(struct zkl_client *client);       /* accepted and not completed */
 size_t fault_contenders(struct zkl_client *client);  /* of the core */
 size_t fault_watches(struct zkl_client *client);     /* except those on paths of handles */
@@ -109,39 +122,45 @@ int fault_children(struct wire *wire, const char *path);
 /* --- threads ---------------------------------------------------------------------------------- */
 
 /* A thread that does one call after the other, so that a test has several owners. */
-struct actor {
-    pthread_t thread;
-    pthread_mutex_t mu;
-    pthread_cond_t cond;
-    int (*fn)(struct zkl_mutex *mutex, void *arg); /* NULL: idle */
-    struct zkl_mutex *mutex;
-    void *arg;
-    bool busy, quit;
-    int rc;
-};
+struct actor;
+typedef int (*act_fn)(struct zkl_mutex *mutex, void *arg);
 
-struct actor *actor_new(void);
-struct actor *world_actor(void);  /* idle when the test returns */
-void actor_free(struct actor *a); /* when idle; a test that fails leaves its actors behind */
-void actor_begin(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
-                 void *arg);
+struct actor *world_actor(void); /* idle when the test returns */
+void actor_begin(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg);
 bool actor_busy(struct actor *a);
 /* The result; the test fails if it does not come within ms. */
 int actor_end(struct actor *a, int ms);
-int actor_do(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
-             void *arg);
+int actor_do(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg);
 
-/* What an actor may do. */
-int act_lock(struct zkl_mutex *mutex, void *unused);
-int act_lock_for(struct zkl_mutex *mutex, void *ms); /* (void *)(intptr_t)1000 */
-int act_lock_cancel(struct zkl_mutex *mutex, void *cancel);
-int act_trylock(struct zkl_mutex *mutex, void *unused);
-int act_unlock(struct zkl_mutex *mutex, void *unused);
-int act_count(struct zkl_mutex *mutex, void *unused);
-int act_window(struct zkl_mutex *mutex, void *unused);
-int act_token(struct zkl_mutex *mutex, void *token); /* uint64_t * */
-int act_multi_lock(struct zkl_mutex *unused, void *multi);
-int act_multi_unlock(struct zkl_mutex *unused, void *multi);
+/* It comes to have the lock that it began to wait for, and unlocks. */
+void actor_passes(struct actor *a);
+uint64_t actor_token(struct actor *a); /* of that lock */
+
+/* What an actor may do: ACT(name, call), a call with mutex and arg. */
+#define ACT(name, ...)                                                                             \
+    static inline int name(struct zkl_mutex *mutex, void *arg)                                     \
+    {                                                                                              \
+        (void)mutex, (void)arg;                                                                    \
+        return __VA_ARGS__;                                                                        \
+    }
+ACT(act_lock, zkl_mutex_lock(mutex))
+ACT(act_lock_for, zkl_mutex_lock_for(mutex, (intptr_t)arg)) /* (void *)(intptr_t)1000 */
+ACT(act_lock_cancel, zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, arg))
+ACT(act_trylock, zkl_mutex_trylock(mutex))
+ACT(act_unlock, zkl_mutex_unlock(mutex))
+ACT(act_count, zkl_mutex_hold_count(mutex))
+ACT(act_window, (int)zkl_mutex_window_ms(mutex))
+ACT(act_multi_lock, zkl_multi_lock(arg))
+ACT(act_multi_unlock, zkl_multi_unlock(arg, NULL))
+ACT(act_set_cancel, (zkl_cancel_set(arg), 0))
+ACT(act_close_client, zkl_client_close(arg, WAIT_MS))
+
+/* What an operation came to, however long that takes; rc: what its start said. For actors too. */
+int fault_outcome(int rc, struct completion *done);
+
+/* A place in the library's way: the test arms it, the next thread that comes stalls there until the test sets OFF. */
+enum { OFF, ARMED, STALLED };
+void fault_stall(atomic_int *place);
 
 /* --- what the callback of a hold reported ----------------------------------------------------- */
 
@@ -163,6 +182,9 @@ struct holder {
 struct holder *world_holder(struct zkl_client *client, const char *path);
 /* It still is: the same hold, of the same session, proved as soon as that can be. */
 void fault_check_held(struct holder *h);
+
+/* Of libzookeeper itself, connected; zookeeper_close ends it. */
+zhandle_t *fault_handle(int session_ms);
 
 /* Threads of this process. A joined thread counts for another moment, so the first count may be too high:
  * wait for at most that many. */

@@ -4,10 +4,6 @@
 #include "fault.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "snapshot.h"
 
@@ -67,10 +63,8 @@ static bool is_locked(FILE *file)
     return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
-/* Goal: nobody waits endlessly behind a node that only the own server has. The client goes to
- * another server, with its session and what it holds, and the application's files keep their locks.
- * Method: a follower whose snapshot was
- * changed. Modes: F94. */
+/* Nobody waits endlessly behind a node that only the own server has. The client goes to another server,
+ * with its session and what it holds, and the application's files keep their locks. Modes: F94. */
 WORLD_TEST(a_server_with_data_of_its_own_is_left)
 {
     int leader = zks_wait_leader(server, ZKS_READY_MS);

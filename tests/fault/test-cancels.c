@@ -4,26 +4,15 @@
 #include "fault.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "api/cancel.h"
 
-enum { OFF, ARMED, STALLED };
-
-static int queued(struct wire *wire, const char *path, int n)
-{
-    return fault_children(wire, path) == n;
-}
-
 /* --- an event of a descriptor that another object has by now ------------------------------------ */
 
-int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
-int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
-int __real_epoll_wait(int epoll, struct epoll_event *events, int max, int ms);
-int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms);
+__typeof__(epoll_ctl) __real_epoll_ctl, __wrap_epoll_ctl;
+__typeof__(epoll_wait) __real_epoll_wait, __wrap_epoll_wait;
 
 static atomic_int event_stall, watched_fd = -1;
 static atomic_ullong watched_data; /* what watched_fd was registered with */
@@ -43,17 +32,14 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
     int n = __real_epoll_wait(epoll, events, max, ms);
 
     for (int i = 0; i < n; i++) {
-        int armed = ARMED;
-        if (events[i].data.u64 == watched_data &&
-            atomic_compare_exchange_strong(&event_stall, &armed, STALLED))
-            wait_until(event_stall == OFF, WAIT_MS);
+        if (events[i].data.u64 == watched_data)
+            fault_stall(&event_stall);
     }
     return n;
 }
 
-/* An event is not taken for that of another object which has the same descriptor by now: the second one still
- * ends its wait. The first object is set, the service thread is stopped with its event; the wait with it is granted, it
- * is freed, and another one is made, whose descriptor has the same number. */
+/* The first object is set, the service thread is stopped with its event; the wait with it is
+ * granted, it is freed, and another one is made, whose descriptor has the same number. */
 WORLD_TEST(an_event_of_an_object_that_is_gone_takes_nothing_from_another)
 {
     const char *path = "/reused";
@@ -68,7 +54,7 @@ WORLD_TEST(an_event_of_an_object_that_is_gone_takes_nothing_from_another)
     watched_fd = fd;
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(actors[0], act_lock_cancel, mutex, first);
-    check_wait(queued(wire, path, 2), WAIT_MS);
+    check_wait(fault_children(wire, path) == 2, WAIT_MS);
     event_stall = ARMED;
     zkl_cancel_set(first);
     check_wait(event_stall == STALLED, WAIT_MS);
@@ -79,7 +65,7 @@ WORLD_TEST(an_event_of_an_object_that_is_gone_takes_nothing_from_another)
     check_ok(zkl_cancel_new(&second));
     check_num(second->fd, ==, fd);
     actor_begin(actors[1], act_lock_cancel, mutex, second);
-    check_wait(queued(wire, path, 2), WAIT_MS);
+    check_wait(fault_children(wire, path) == 2, WAIT_MS);
     rounds = 0;
     event_stall = OFF;
     check_wait(rounds > 0, WAIT_MS);
@@ -90,31 +76,26 @@ WORLD_TEST(an_event_of_an_object_that_is_gone_takes_nothing_from_another)
     check_ok(actor_do(actors[0], act_unlock, mutex, NULL));
 }
 
-static int lock_both(struct zkl_mutex *multi, void *cancel)
-{
-    return zkl_multi_lock_until((struct zkl_multi *)multi, ZKL_NO_DEADLINE, cancel);
-}
+ACT(lock_both, zkl_multi_lock_until((struct zkl_multi *)mutex, ZKL_NO_DEADLINE, arg))
 
-/* An object that was set and freed while a call used it is good for all the waits that the call is made of: a multi-lock
- * that takes its members in turn has the first one granted just then, and ends before it asks for the second. */
+/* For all the waits that the call is made of: a multi-lock that takes its members in turn has the
+ * first one granted just then, and ends before it asks for the second. */
 WORLD_TEST(an_object_that_is_freed_lasts_for_the_whole_call)
 {
     struct zkl_client *client = world_direct(30000);
     struct zkl_mutex *mutex = world_mutex(client, "/in-turn/a");
-    struct zkl_semaphore *semaphore = NULL;
-    struct zkl_multi *multi = NULL;
+    struct zkl_semaphore *semaphore = world_semaphore(client, "/in-turn/b", 1, NULL);
+    struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 1)};
+    struct zkl_multi *multi = world_multi(client, members, 2);
     struct actor *actor = world_actor();
     struct wire *wire = world_wire();
     struct zkl_cancel *cancel = NULL;
 
-    semaphore = world_semaphore(client, "/in-turn/b", 1, NULL);
-    struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 1)};
-    multi = world_multi(client, members, 2);
     check_ok(zkl_cancel_new(&cancel));
     watched_fd = cancel->fd;
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(actor, lock_both, (struct zkl_mutex *)multi, cancel);
-    check_wait(queued(wire, "/in-turn/a", 2), WAIT_MS);
+    check_wait(fault_children(wire, "/in-turn/a") == 2, WAIT_MS);
     event_stall = ARMED;
     zkl_cancel_set(cancel);
     check_wait(event_stall == STALLED, WAIT_MS);
@@ -127,20 +108,16 @@ WORLD_TEST(an_object_that_is_freed_lasts_for_the_whole_call)
 
 /* --- an object that is freed while it is being set ---------------------------------------------- */
 
-ssize_t __real_write(int fd, const void *buf, size_t size);
-ssize_t __wrap_write(int fd, const void *buf, size_t size);
-void __real_free(void *p);
-void __wrap_free(void *p);
+__typeof__(write) __real_write, __wrap_write;
+__typeof__(free) __real_free, __wrap_free;
 
 static _Thread_local bool is_setting;
 static atomic_int write_stall, freed_by_setter;
 
 ssize_t __wrap_write(int fd, const void *buf, size_t size)
 {
-    int armed = ARMED;
-
-    if (is_setting && atomic_compare_exchange_strong(&write_stall, &armed, STALLED))
-        wait_until(write_stall == OFF, WAIT_MS);
+    if (is_setting)
+        fault_stall(&write_stall);
     return __real_write(fd, buf, size);
 }
 
@@ -150,14 +127,7 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
-static int set(struct zkl_mutex *unused, void *cancel)
-{
-    (void)unused;
-    is_setting = true;
-    zkl_cancel_set(cancel);
-    is_setting = false;
-    return 0;
-}
+ACT(set, (is_setting = true, zkl_cancel_set(arg), is_setting = false, 0))
 
 /* An empty file that nobody knows of, with this descriptor if it is free. */
 static int file_at(int fd)
@@ -174,8 +144,8 @@ static int file_at(int fd)
     return placed;
 }
 
-/* An object may be freed as soon as a wait has ended by it, whatever the thread that sets it is at: nothing is written
- * to a file that has got its descriptor, and the setter, which may be a signal handler, frees no memory. */
+/* Nothing is written to a file that has got its descriptor, and the setter, which may be a signal
+ * handler, frees no memory. */
 WORLD_TEST(an_object_may_be_freed_while_it_is_being_set)
 {
     struct zkl_client *client = world_direct(30000);
@@ -206,9 +176,8 @@ WORLD_TEST(an_object_may_be_freed_while_it_is_being_set)
     zkl_cancel_free(cancel);
 }
 
-/* The predecessor of a waiter is canceled in the moment in which it becomes the first one: it has the lock, or it is
- * gone, and the waiter behind it is not passed over. Method: the unlock before it and the cancel object come at the
- * same time, one or the other some microseconds earlier; the waiter is of another client, or of the same. */
+/* It has the lock, or it is gone, and the waiter behind it is not passed over, which is of another client, or of the
+ * same. */
 WORLD_TEST(a_predecessor_is_canceled_as_its_turn_comes)
 {
     static const char *const path = "/cancels/turn";
@@ -223,15 +192,15 @@ WORLD_TEST(a_predecessor_is_canceled_as_its_turn_comes)
     for (int i = 0; i < 3; i++)
         clients[i] = world_direct(30000);
     for (int i = 0; i < rounds_done; i++) {
-        struct zkl_cancel *cancel = NULL;
-        check_ok(zkl_cancel_new(&cancel));
+        unsigned long mark = world_mark();
+        struct zkl_cancel *cancel = world_cancel();
         for (int k = 0; k < 3; k++)
-            mutexes[k] = fault_mutex(clients[k == 2 ? 1 + i % 2 : k], path);
+            mutexes[k] = world_mutex(clients[k == 2 ? 1 + i % 2 : k], path);
         check_ok(actor_do(actors[0], act_lock, mutexes[0], NULL));
         actor_begin(actors[1], act_lock_cancel, mutexes[1], cancel);
-        check_wait(queued(wire, path, 2), WAIT_MS);
+        check_wait(fault_children(wire, path) == 2, WAIT_MS);
         actor_begin(actors[2], act_lock, mutexes[2], NULL);
-        check_wait(queued(wire, path, 3), WAIT_MS);
+        check_wait(fault_children(wire, path) == 3, WAIT_MS);
         actor_begin(actors[0], act_unlock, mutexes[0], NULL);
         nanosleep(&(struct timespec){.tv_nsec = i % 40 * 10000}, NULL);
         actor_begin(actors[3], set, NULL, cancel);
@@ -244,12 +213,9 @@ WORLD_TEST(a_predecessor_is_canceled_as_its_turn_comes)
             check_true(actor_busy(actors[2]));
             check_ok(actor_do(actors[1], act_unlock, mutexes[1], NULL));
         }
-        check_ok(actor_end(actors[2], WAIT_MS));
-        check_ok(actor_do(actors[2], act_unlock, mutexes[2], NULL));
-        check_wait(queued(wire, path, 0), WAIT_MS);
-        for (int k = 0; k < 3; k++)
-            check_ok(zkl_mutex_free(mutexes[k]));
-        zkl_cancel_free(cancel);
+        actor_passes(actors[2]);
+        check_wait(fault_children(wire, path) == 0, WAIT_MS);
+        world_clear_since(mark);
     }
     print_message("    %d of %d had the lock\n", had, rounds_done);
 }

@@ -5,9 +5,6 @@
 #include "bench.h"
 #include "leaks.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #define SESSION_MS 1000
 #define SOON_MS 1000 /* for what must not wait for a server */
 
@@ -27,112 +24,72 @@ static void open_client(struct bench *b)
 
 /* --- states of the actor's call --------------------------------------------------------------- */
 
-/* What the actor's call may return when the client is closed meanwhile. */
+/* A state, and what the actor's call in it may return when the client is closed meanwhile. */
 struct scene {
     const char *name;
-    void (*begin)(struct bench *b);
+    act_fn act;         /* the call, or NULL */
+    enum proxy_op held; /* its request whose answer is held back */
     int results[2];
-    bool holds;       /* the actor holds before and owes an unlock afterwards */
-    bool rival_holds; /* all the time */
+    bool locks;       /* the actor holds before it */
+    bool rival_holds; /* all the time: the call waits */
+    bool lost_before; /* there is no link when the call begins; */
+    bool lost;        /* nor later */
+    bool ended;       /* the call was given up */
     bool answers;     /* nothing keeps the server's answer to the close from us */
 };
 
-static void queue_up(struct bench *b)
-{
-    actor_begin(b->actor, act_lock, b->mutex, NULL);
-    check_wait(fault_watches(b->client) == 2, WAIT_MS);
-}
-
-static void just_hold(struct bench *b)
-{
-    check_ok(actor_do(b->actor, act_lock, b->mutex, NULL));
-}
-
-static void begin_and_hold_answer(struct bench *b, enum proxy_op op,
-                                  int (*act)(struct zkl_mutex *, void *))
-{
-    check_ok(proxy_hold_reply(b->proxy, op, 1));
-    actor_begin(b->actor, act, b->mutex, NULL);
-    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-}
-
-static void begin_to_create(struct bench *b)
-{
-    begin_and_hold_answer(b, PROXY_CREATE2, act_lock);
-}
-
-static void begin_to_list(struct bench *b)
-{
-    begin_and_hold_answer(b, PROXY_CHILDREN, act_lock);
-}
-
-static void begin_to_try(struct bench *b)
-{
-    begin_and_hold_answer(b, PROXY_CHILDREN, act_trylock);
-}
-
-static void begin_to_unlock(struct bench *b)
-{
-    just_hold(b);
-    begin_and_hold_answer(b, PROXY_DELETE, act_unlock);
-}
-
-/* The wait was given up, the answer to the create is still due: the janitor's. */
-static void give_up_while_creating(struct bench *b)
-{
-    check_ok(proxy_hold_reply(b->proxy, PROXY_CREATE2, 1));
-    check_num(actor_do(b->actor, act_lock_for, b->mutex, (void *)(intptr_t)50), ==, ZKL_ETIMEDOUT);
-    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-}
-
-static void lose_the_link(struct bench *b)
-{
-    check_ok(proxy_refuse(b->proxy, true));
-    proxy_cut(b->proxy);
-    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
-}
-
-static void wait_without_a_link(struct bench *b)
-{
-    queue_up(b);
-    lose_the_link(b);
-}
-
-static void hold_without_a_link(struct bench *b)
-{
-    just_hold(b);
-    lose_the_link(b);
-}
-
-static void begin_without_a_link(struct bench *b)
-{
-    lose_the_link(b);
-    actor_begin(b->actor, act_lock, b->mutex, NULL);
-    check_wait(fault_contenders(b->client) == 1, WAIT_MS);
-}
+ACT(lock_briefly, zkl_mutex_lock_for(mutex, 50))
 
 #define CLOSED_FOR_ALL .results = {ZKL_ECLOSED, ZKL_ECLOSED}
 
 static const struct scene scenes[] = {
-    {"waiting", queue_up, CLOSED_FOR_ALL, .rival_holds = true, .answers = true},
-    {"holding", just_hold, .holds = true, .answers = true},
-    {"creating", begin_to_create, CLOSED_FOR_ALL},
-    {"listing", begin_to_list, CLOSED_FOR_ALL},
-    {"trying", begin_to_try, CLOSED_FOR_ALL},
-    {"releasing", begin_to_unlock, .results = {ZKL_EUNCONFIRMED, ZKL_ELOST}},
-    {"leaving", give_up_while_creating, .results = {ZKL_ETIMEDOUT, ZKL_ETIMEDOUT}},
-    {"waiting, no link", wait_without_a_link, CLOSED_FOR_ALL, .rival_holds = true},
-    {"holding, no link", hold_without_a_link, .holds = true},
-    {"no link", begin_without_a_link, CLOSED_FOR_ALL},
+    {"waiting", act_lock, CLOSED_FOR_ALL, .rival_holds = true, .answers = true},
+    {"holding", .locks = true, .answers = true},
+    {"creating", act_lock, PROXY_CREATE2, CLOSED_FOR_ALL},
+    {"listing", act_lock, PROXY_CHILDREN, CLOSED_FOR_ALL},
+    {"trying", act_trylock, PROXY_CHILDREN, CLOSED_FOR_ALL},
+    {"releasing", act_unlock, PROXY_DELETE, {ZKL_EUNCONFIRMED, ZKL_ELOST}, .locks = true},
+    {"leaving", lock_briefly, PROXY_CREATE2, {ZKL_ETIMEDOUT, ZKL_ETIMEDOUT}, .ended = true},
+    {"waiting, no link", act_lock, CLOSED_FOR_ALL, .rival_holds = true, .lost = true},
+    {"holding, no link", .locks = true, .lost = true},
+    {"no link", act_lock, CLOSED_FOR_ALL, .lost_before = true},
 };
 #define SCENES (sizeof scenes / sizeof scenes[0])
+
+static void begin_scene(struct bench *b, const struct scene *scene)
+{
+    if (scene->locks)
+        check_ok(actor_do(b->actor, act_lock, b->mutex, NULL));
+    if (scene->lost_before)
+        fault_lose_link(b->client, b->proxy);
+    if (scene->held != 0)
+        check_ok(proxy_hold_reply(b->proxy, scene->held, 1));
+    if (scene->act != NULL)
+        actor_begin(b->actor, scene->act, b->mutex, NULL);
+    if (scene->held != 0)
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+    if (scene->ended)
+        check_num(actor_end(b->actor, WAIT_MS), ==, scene->results[0]);
+    if (scene->rival_holds)
+        check_wait(fault_watches(b->client) == 2, WAIT_MS);
+    if (scene->lost_before)
+        check_wait(fault_contenders(b->client) == 1, WAIT_MS);
+    if (scene->lost)
+        fault_lose_link(b->client, b->proxy);
+}
+
+/* Without a call it holds, and owes an unlock. */
+static bool holds(const struct scene *scene)
+{
+    return scene->act == NULL;
+}
 
 /* What the actor has to do after the close, with the client open or given up. */
 static void end_actor(struct bench *b, const struct scene *scene)
 {
     int rc = actor_end(b->actor, SOON_MS);
 
-    if (scene->holds) {
+    if (holds(scene)) {
         check_num(actor_do(b->actor, act_count, b->mutex, NULL), ==, 1);
         check_num(actor_do(b->actor, act_window, b->mutex, NULL), ==, 0);
         check_num(actor_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ELOST);
@@ -190,8 +147,8 @@ static void finish(struct bench *b, enum way way)
 
 static void check_told(struct bench *b, const struct scene *scene)
 {
-    check_wait(b->told.lost == scene->holds, SOON_MS);
-    if (scene->holds)
+    check_wait(b->told.lost == holds(scene), SOON_MS);
+    if (holds(scene))
         check_num(b->told.reason, ==, ZKL_REASON_CLOSED);
 }
 
@@ -211,7 +168,7 @@ static void close_in(struct bench *b, const struct scene *scene, enum way way, b
     open_client(b);
     if (scene->rival_holds)
         check_ok(zkl_mutex_lock(b->rival));
-    scene->begin(b);
+    begin_scene(b, scene);
     if (silent)
         proxy_hole(b->proxy, PROXY_BOTH);
     close_client(b, way, scene->answers && !silent);
@@ -221,17 +178,15 @@ static void close_in(struct bench *b, const struct scene *scene, enum way way, b
     if (scene->rival_holds)
         check_ok(zkl_mutex_unlock(b->rival));
     check_wait(fault_threads() <= threads, WAIT_MS);
-    check_num(b->told.lost, ==, scene->holds); /* nothing came later */
+    check_num(b->told.lost, ==, holds(scene)); /* nothing came later */
     heal(b);
     check_gone(b, 5 * SESSION_MS + 5000);
 }
 
 #define CLOSE_TEST(name) BENCH_TEST(name, path, 0, 10 * SESSION_MS)
 
-/* The client is closed in every state of a thread's call, and the server answers. The call ends
- * with ZKL_ECLOSED, or as an unlock without an answer. A hold is lost: the callback reports that
- * once with the reason, and its owner still owes the unlock, which says so. The client refuses
- * later calls, and the server has removed the session's nodes. */
+/* The server answers. The call ends with ZKL_ECLOSED, or as an unlock without an answer. A hold is
+ * lost: its owner still owes the unlock, which says so. */
 CLOSE_TEST(close_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++)
@@ -248,7 +203,7 @@ CLOSE_TEST(close_at_once_in_every_state)
     }
 }
 
-/* The same without a close: the test frees the client, and the mutex after it. */
+/* The same without a close, and the mutex is freed after the client. */
 CLOSE_TEST(free_in_every_state)
 {
     for (size_t i = 0; i < SCENES; i++) {
@@ -282,8 +237,7 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
     check_wait(fault_threads() <= threads, WAIT_MS);
 }
 
-/* A client that never had a session, because no server listens, or none answers, closes
- * immediately: there is nothing to wait for. */
+/* No server listens, or none answers: there is nothing to wait for. */
 CLOSE_TEST(close_while_connecting)
 {
     for (int timeout_ms = 0; timeout_ms <= WAIT_MS; timeout_ms += WAIT_MS) {
@@ -298,8 +252,8 @@ CLOSE_TEST(close_while_connecting)
 
 /* --- many ------------------------------------------------------------------------------------- */
 
-/* Fifty threads wait on five paths, with watches that libzookeeper never delivers at a close. Every
- * wait ends, nothing leaks (under ASan), and the server confirms the close. Modes: F48. */
+/* On five paths, with watches that libzookeeper never delivers at a close. Nothing leaks (under ASan).
+ * Modes: F48. */
 CLOSE_TEST(close_with_fifty_waiters)
 {
     enum { WAITERS = 50, PATHS = 5 };
@@ -347,14 +301,7 @@ static int use(struct zkl_mutex *mutex, void *cycles)
     return odd != 0 ? odd : rc;
 }
 
-static int close_it(struct zkl_mutex *unused, void *client)
-{
-    (void)unused;
-    return zkl_client_close(client, WAIT_MS);
-}
-
-/* Four threads lock and unlock while two others close the client, at a moment that nobody chose:
- * all six come to an end, and nothing is left. */
+/* Four threads use the client while two others close it, at a moment that nobody chose. */
 CLOSE_TEST(close_in_the_middle_of_work)
 {
     enum { USERS = 4 };
@@ -369,7 +316,7 @@ CLOSE_TEST(close_in_the_middle_of_work)
         for (int i = 0; i < USERS; i++)
             actor_begin(users[i], use, b->mutex, &cycles);
         check_wait(cycles >= round % 5, WAIT_MS);
-        actor_begin(b->actor, close_it, NULL, b->client);
+        actor_begin(b->actor, act_close_client, NULL, b->client);
         check_closed(own_rc = zkl_client_close(b->client, WAIT_MS));
         check_num(actor_end(b->actor, WAIT_MS), ==, own_rc);
         for (int i = 0; i < USERS; i++)
@@ -384,14 +331,14 @@ static void open_expire_close(struct bench *b, int round)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     struct zkl_mutex *mutex = fault_mutex(client, path);
-    int64_t session = fault_session(client);
+    bool next = round % 2 == 0;
 
     if (round % 3 != 0)
         check_ok(actor_do(b->actor, act_lock, mutex, NULL));
-    fault_expire(client, 0);
-    bool next = round % 2 == 0;
     if (next)
-        check_wait(fault_session(client) != session && fault_session(client) != 0, WAIT_MS);
+        fault_renew_session(client);
+    else
+        fault_expire(client, 0);
     int rc = zkl_client_close(client, WAIT_MS);
     check_true(rc == 0 || (!next && rc == ZKL_ETIMEDOUT)); /* it may have no link just then */
     check_num(actor_do(b->actor, act_unlock, mutex, NULL), ==,
@@ -400,8 +347,7 @@ static void open_expire_close(struct bench *b, int round)
     check_ok(zkl_client_free(client));
 }
 
-/* The test opens clients, ends their sessions, and closes them, immediately or in their next
- * session, holding or not, again and again. There are as many threads and descriptors as before. */
+/* Immediately or in the next session, holding or not. */
 CLOSE_TEST(open_expire_and_close_leaves_nothing)
 {
     open_expire_close(b, 0); /* what is made once in a process */

@@ -4,8 +4,6 @@
 #include "bench.h"
 #include "bytes.h"
 
-#include <stdio.h>
-
 #define SESSION_MS 4000
 #define REST_MS 10000
 
@@ -89,26 +87,23 @@ static void each_code(struct bench *b, enum proxy_op op)
 #define CODES_TEST(name)                                                                           \
     BENCH_TEST_OF(name, bench_make_path(bench_begin(path, SESSION_MS, SESSION_MS)))
 
-/* Goal: as said above, of the create. Method: it is not carried out, and answered by each code in turn. */
 CODES_TEST(each_code_to_a_create)
 {
     each_code(b, PROXY_CREATE2);
 }
 
-/* The same of the list behind it. */
 CODES_TEST(each_code_to_a_list)
 {
     fault_alone_from(b->client, 1000000);
     each_code(b, PROXY_CHILDREN);
 }
 
-/* The same of the delete. */
 CODES_TEST(each_code_to_a_delete)
 {
     each_code(b, PROXY_DELETE);
 }
 
-/* Goal: what a quota or a server in read-only mode refuses has its own code, and a sentence with ZooKeeper's number;
+/* What a quota or a server in read-only mode refuses has its own code, and a sentence with ZooKeeper's number;
  * what is throttled goes through, and so does a create by a server without create2. */
 CODES_TEST(quota_and_read_only_have_codes)
 {
@@ -138,7 +133,6 @@ CODES_TEST(quota_and_read_only_have_codes)
     fault_check_rest(b->client, b->wire, path, REST_MS);
 }
 
-/* Goal: a server that wants SASL is a matter of credentials. Method: it answers a create so. */
 CODES_TEST(sasl_required_is_a_matter_of_credentials)
 {
     struct lie lie = {.op = PROXY_CREATE2, .code = -124};

@@ -5,10 +5,6 @@
 #include "fault.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define SESSION_MS lag_session_ms(4000)
 #define MAX_BUFFER 80000 /* room for a heartbeat: it checks 128 nodes */
@@ -150,8 +146,8 @@ static void check_full(int rc)
     check_true(zkl_error_is_retryable(rc));
 }
 
-/* A client owns all that it may. Whatever else asks for a node is refused immediately, and leaves
- * nothing; what is held stays so, and what is given back can be used again. */
+/* A client owns all that it may. What is held stays so, and what is given back can be used again.
+ * */
 WORLD_TEST(each_kind_of_lock_is_refused)
 {
     struct zkl_client_options options = fault_client_options(zks_connect_string(server), QUIET_MS);
@@ -247,9 +243,7 @@ static void expire_at_the_edge(void)
 {
     struct crowd *c = open_crowd(zks_connect_string(server), EDGE_COUNTED);
     own(c, EDGE);
-    int64_t session = fault_session(c->client);
-    fault_expire(c->client, 0);
-    check_wait(fault_session(c->client) != session && fault_session(c->client) != 0, WAIT_MS);
+    fault_renew_session(c->client);
     for (size_t i = 0; i < c->count; i++) {
         check_num(zkl_mutex_unlock(c->mutexes[i]), ==, ZKL_ELOST);
         world_drop(c->mutexes[i]);
@@ -262,8 +256,7 @@ static void expire_at_the_edge(void)
     free_crowd(c);
 }
 
-/* As much as the servers can read: the session's end, by a close, by the loss of the process and by
- * an expiry, harms neither one server nor three. Modes: F83. */
+/* The session ends by a close, by the loss of the process and by an expiry. Modes: F83. */
 WORLD_TEST(the_edge_harms_nobody)
 {
     for (size_t nodes = 1; nodes <= 3; nodes += 2) {
@@ -281,7 +274,7 @@ WORLD_TEST(the_edge_harms_nobody)
     }
 }
 
-/* Without an option, at a server without one: the library's bound is below the server's edge. Modes: F83. */
+/* Modes: F83. */
 WORLD_TEST(the_usual_bound_is_below_the_usual_edge)
 {
     int rc;

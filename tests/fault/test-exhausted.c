@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sequence counter near its end, patched into the server's snapshot: no number of the last
  * 2^20 is granted, and the path is renewed under everybody's hands. */
-#include "fault.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <zookeeper/zookeeper.h>
-
+#include "contenders.h"
 #include "core/name.h"
 #include "snapshot.h"
-#include "contenders.h"
 
 #define SESSION_MS 20000
 #define NEAR_HARD (ZKL_SEQUENCE_HARD - 5)
 #define NEAR_END (INT32_MAX - 4) /* 2^31 - 5 */
 #define GUARD "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 #define CONTENDERS 8
+#define FORKED 4 /* of them */
 #define BURST 40
 
 /* --- paths with a chosen counter -------------------------------------------------------------- */
@@ -132,27 +126,25 @@ static int64_t birth(struct wire *w, const char *path)
 
 struct crowd {
     struct contenders contenders;
-    struct contenders_thread threads[3];
-    int pids[2];
+    int pids[FORKED];
 };
 
-/* Two processes with two threads each, which open their clients when the test sets go, and four threads here on three
- * clients, which are open before a test stops the server. */
+/* Four processes, which open their clients when the test sets go, and four threads here on three clients, which are
+ * open before a test stops the server. */
 static void crowd_gather(struct crowd *c, const char *path, int rounds)
 {
     struct turnstile *w = turnstile_new();
 
-    check_true(w != NULL);
     c->contenders = (struct contenders){.turnstile = w,
                                         .servers = zks_connect_string(server),
                                         .path = path,
                                         .session_ms = SESSION_MS,
                                         .rounds = rounds};
-    for (int i = 0; i < 2; i++)
-        c->pids[i] = contenders_fork(&c->contenders, 5 + 2 * i, 2);
-    for (int i = 0; i < 3; i++)
-        contenders_begin(&c->threads[i], &c->contenders, i == 0 ? 1 : 2 + i, i == 0 ? 2 : 1);
-    check_wait(w->here == 4, WAIT_MS);
+    for (int i = 0; i < FORKED; i++)
+        c->pids[i] = contenders_fork(&c->contenders, CONTENDERS - i);
+    for (int i = 1; i <= 3; i++)
+        contenders_begin(&c->contenders, i, i == 3 ? 2 : 1);
+    check_wait(w->here == CONTENDERS - FORKED, WAIT_MS);
 }
 
 /* All through, each one as often as it should, never two inside, tokens always growing. */
@@ -163,10 +155,8 @@ static void crowd_check(struct crowd *c, int ms)
     if (!wait_until(w->done == CONTENDERS, ms))
         fail_msg("%s: %d of %d are through, with %ld entries", c->contenders.path, w->done,
                  CONTENDERS, turnstile_sum(w));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < FORKED; i++)
         check_true(contenders_wait(c->pids[i], WAIT_MS));
-    for (int i = 0; i < 3; i++)
-        pthread_join(c->threads[i].thread, NULL);
     for (int i = 1; i <= CONTENDERS; i++)
         check_num(w->entries[i], ==, c->contenders.rounds);
     turnstile_end(w);
@@ -186,10 +176,8 @@ static void cross_the_edge(struct wire *w, const char *path, int rounds)
     check_num(birth(w, path), !=, before); /* renewed, or collected since */
 }
 
-/* Goal: the edge of the exhausted zone, and that of the counter itself, are crossed without an
- * overlap and without anybody left behind; a root that the library made is a container again.
- * Method: eight contenders in three processes behind a guard whose leaving starts them, a turnstile
- * in shared memory; afterwards the server collects the root. Modes: F27. */
+/* The edge of the exhausted zone, and that of the counter itself. A root that the library made is a
+ * container again: the server collects it. Modes: F27. */
 WORLD_TEST(contenders_cross_the_edge)
 {
     struct wire *w = prepared();
@@ -200,8 +188,8 @@ WORLD_TEST(contenders_cross_the_edge)
     }
 }
 
-/* Goal: a root that somebody gave an ACL and data keeps both over its renewal, and stays when it
- * is empty. Method: as above, for both edges; the ACL lets the world do all but administer. */
+/* A root that somebody gave an ACL and data stays when it is empty, too. The ACL lets the world do all
+ * but administer. */
 WORLD_TEST(renewal_keeps_acl_and_data)
 {
     struct wire *w = prepared();
@@ -228,20 +216,6 @@ struct burst {
     atomic_int made, refused, negative, other;
 };
 
-static void ignore_event(zhandle_t *zh, int type, int state, const char *path, void *context)
-{
-    (void)zh;
-    (void)type;
-    (void)state;
-    (void)path;
-    (void)context;
-}
-
-static void ignore_log(const char *message)
-{
-    (void)message;
-}
-
 static void on_burst(int rc, const char *name, const void *data)
 {
     struct burst *b = (struct burst *)data;
@@ -262,10 +236,7 @@ static void burst(struct burst *b, const char *root)
     char path[128];
 
     memset(b, 0, sizeof *b);
-    b->zh = zookeeper_init2(zks_connect_string(server), ignore_event, SESSION_MS, NULL, NULL, 0,
-                            ignore_log);
-    check_true(b->zh != NULL);
-    check_wait(zoo_state(b->zh) == ZOO_CONNECTED_STATE, WAIT_MS);
+    b->zh = fault_handle(SESSION_MS);
     for (int i = 0; i < BURST; i++) {
         snprintf(path, sizeof path, "%s/_c_11111111-0000-4000-8000-%012d-lock-", root, i);
         check_ok(zoo_acreate(b->zh, path, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL | ZOO_SEQUENCE,
@@ -275,11 +246,9 @@ static void burst(struct burst *b, const char *root)
     check_num(b->other, ==, 0);
 }
 
-/* Goal: while a hold with a number from before the edge lives, through a restart of the server
- * too, nobody else comes in, whatever numbers a burst of strangers makes of the counter; at the end
- * of the counter not even one that sorts before it is heeded, and nobody of us comes in before the
- * strangers have left. Method: the holder enters the turnstile, the counter is patched under it,
- * eight contenders and the burst start together. */
+/* While a hold with a number from before the edge lives, through a restart of the server too, nobody
+ * else comes in, whatever numbers a burst of strangers makes of the counter; at the end of the counter
+ * not even one that sorts before it is heeded, and nobody of us comes in before the strangers have left. */
 static void burst_over_the_edge(const struct root *root)
 {
     bool at_end = root->next == NEAR_END;
@@ -292,7 +261,7 @@ static void burst_over_the_edge(const struct root *root)
     struct zkl_mutex *mutex = world_mutex(client, root->path);
     check_ok(zkl_mutex_lock(mutex));
     patch(root, 1);
-    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(fault_connected(client), WAIT_MS);
     check_wait(zkl_mutex_still_held(mutex, 1) == 1, WAIT_MS);
     struct wire *w = world_wire_to(server, 0, WIRE_LASTING_MS);
     turnstile_enter(turnstile, 9, zkl_mutex_token(mutex));
@@ -335,10 +304,9 @@ static void check_blocked(struct zkl_mutex *mutex, const char *root, const char 
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EEXHAUSTED);
 }
 
-/* Goal: a stranger's child in an otherwise empty exhausted root, and a parent that denies DELETE or
- * CREATE, are named instead of waited for, also by a try; the root stays; once they are out of the
- * way the same call succeeds. Method: lock and trylock, and a look at the detail and at what is
- * left. */
+/* A stranger's child in an otherwise empty exhausted root, and a parent that denies DELETE or CREATE,
+ * are named instead of waited for, also by a try; the root stays; once they are out of the way the same
+ * call succeeds. */
 WORLD_TEST(what_blocks_the_renewal_is_named)
 {
     static const struct wire_acl no_delete[] = {{31 & ~8, "world", "anyone"}};
@@ -381,15 +349,13 @@ static void check_withdrawn(struct zkl_client *client, struct wire *w, const cha
     check_num(fault_server_watches(client), ==, 0);
 }
 
-/* Goal: at an exhausted root where somebody else is, a try says busy, and waits that end by their
- * deadline or their cancel object leave neither node nor watch nor contender; a try at an empty one
- * renews it. Method: a guard, many short waits side by side with one that stays, and counting. */
+/* At one where somebody else is a try says busy, and at an empty one it renews the path. */
 WORLD_TEST(waits_at_an_exhausted_root_leave_nothing)
 {
     struct wire *w = prepared();
     struct actor *a = world_actor();
-
     struct zkl_client *client = world_direct(SESSION_MS);
+
     for (int i = WAITS; i < WAITS + 2; i++) {
         struct zkl_mutex *mutex = world_mutex(client, roots[i].path);
         for (int n = 0; n < test_length(100, 5); n++) {
@@ -409,9 +375,8 @@ WORLD_TEST(waits_at_an_exhausted_root_leave_nothing)
     }
 }
 
-/* Goal: our client waits for a contender of another library that has an exhausted number, even if
- * our session ends meanwhile. Method: a raw client has ephemeral sequential children, the first of
- * which is its hold. Our wait succeeds once the last of them is deleted. */
+/* Of another library, also if our session ends meanwhile; the last of its children is as good as the
+ * first, which is its hold. */
 WORLD_TEST(strangers_number_is_waited_for)
 {
     const char *path = roots[CURATOR].path;
@@ -428,9 +393,7 @@ WORLD_TEST(strangers_number_is_waited_for)
     let_guard_go(w, path);
     actor_begin(a, act_lock, mutex, NULL);
     check_wait(fault_watches(client) == 1 && fault_children(w, path) == 2, WAIT_MS);
-    int64_t session = fault_session(client);
-    fault_expire(client, 0);
-    check_wait(fault_session(client) != 0 && fault_session(client) != session, WAIT_MS);
+    fault_renew_session(client);
     check_wait(fault_watches(client) == 1 && fault_children(w, path) == 2, WAIT_MS);
     check_ok(wire_delete(w, first, -1));
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
@@ -449,15 +412,14 @@ static void check_all(struct wire *w, const char *exhausted, int before, int the
                WAIT_MS);
 }
 
-/* Goal: a multi-lock waits for an exhausted root as for a member that somebody holds: what is before it is held,
- * nothing is queued behind it, a try and a deadline leave nothing, and all are had once the root is a new one.
- * Method: a guard in the second of three paths. */
+/* As for a member that somebody holds: what is before it is held, nothing is queued behind it, a try and a deadline leave
+ * nothing, and all are had once the root is a new one. */
 WORLD_TEST(a_multi_lock_waits_at_an_exhausted_root)
 {
     struct wire *w = prepared();
     struct actor *a = world_actor();
-
     struct zkl_client *client = world_direct(SESSION_MS);
+
     struct zkl_mutex *before = world_mutex(client, "/alpha"),
                      *behind = world_mutex(client, "/zeta");
     for (int i = MEMBERS; i < MEMBERS + 2; i++) {

@@ -4,13 +4,6 @@
 #include "fault.h"
 
 #include <malloc.h>
-#include <stdio.h>
-
-#include <zklock/async.h>
-
-#include "api/client.h"
-
-enum { OFF, ARMED, FREED };
 
 static int free_multi(void *multi)
 {
@@ -43,7 +36,7 @@ static void try_to_free(void)
     is_freeing = false;
     if (rc == 0) {
         watched.canceled = canceled(watched.client);
-        watched.state = FREED;
+        watched.state = STALLED;
         wait_until(watched.state == OFF, WAIT_MS);
     }
     is_watched = true;
@@ -64,8 +57,7 @@ static bool waits(struct zkl_client *client)
 
 /* --- a lock: what a failed call counts and says ------------------------------------------------- */
 
-void __real_zkl_driver_unlock(struct zkl_driver *d);
-void __wrap_zkl_driver_unlock(struct zkl_driver *d);
+__typeof__(zkl_driver_unlock) __real_zkl_driver_unlock, __wrap_zkl_driver_unlock;
 
 /* Whatever is in use is so by a count that needs the mutex: this is the first moment without it. */
 void __wrap_zkl_driver_unlock(struct zkl_driver *d)
@@ -116,26 +108,12 @@ static void check_free_of_a_canceled(struct zkl_client *client, struct zkl_mutex
     check_wait(waits(client), WAIT_MS);
     watched.state = ARMED;
     zkl_cancel_set(failing.cancel);
-    check_wait(watched.state == FREED, WAIT_MS);
+    check_wait(watched.state == STALLED, WAIT_MS);
     check_num(watched.canceled, ==, 1);
     watched.state = OFF;
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     check_true(strstr(failing.detail, path) != NULL);
     check_num(canceled(client), ==, 1);
-}
-
-/* A mutex may be freed as soon as a failed call on it is counted; what the call does then is not about its handle. */
-WORLD_TEST(a_failed_call_on_a_mutex_is_counted_before_it_may_be_freed)
-{
-    static const char path[] = "/frees/mutex";
-    struct zkl_client *client = world_direct(30000);
-    struct zkl_client *other = world_direct(30000);
-    struct zkl_mutex *rival = world_mutex(other, path), *mutex = fault_mutex(client, path);
-
-    check_ok(zkl_mutex_lock(rival));
-    watch(client, mutex, free_mutex);
-    check_free_of_a_canceled(client, mutex, path);
-    check_ok(zkl_mutex_unlock(rival));
 }
 
 /* On the thread that runs callbacks. */
@@ -151,8 +129,7 @@ static void end_watch(int rc, void *arg)
     *(atomic_int *)arg = rc;
 }
 
-/* Goal: an operation that fails has left its owner before its mutex may be freed: the owner finds its holds by theirs.
- * Method: as above, on the thread of the callback. Seen red: use of the freed mutex, where the hold left it last. */
+/* The owner finds its holds by their mutexes. Seen red: use of the freed mutex, where the hold left it last. */
 WORLD_TEST(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed)
 {
     static const char path[] = "/frees/op";
@@ -173,7 +150,7 @@ WORLD_TEST(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed)
     check_wait(waits(client), WAIT_MS);
     watched.state = ARMED;
     check_ok(zkl_op_cancel(client, op));
-    check_wait(watched.state == FREED, WAIT_MS);
+    check_wait(watched.state == STALLED, WAIT_MS);
     check_num(watched.canceled, ==, 1);
     watched.state = OFF;
     check_wait(ended != 0, WAIT_MS);
@@ -185,45 +162,44 @@ WORLD_TEST(a_failed_operation_is_out_of_its_owner_before_its_mutex_may_be_freed)
     check_ok(zkl_mutex_unlock(rival));
 }
 
-/* The same of a semaphore, and of a semaphore's mutex. */
-WORLD_TEST(a_failed_call_for_permits_is_counted_before_they_may_be_freed)
+/* What the call does then is not about its handle. */
+WORLD_TEST(a_failed_call_is_counted_before_its_handle_may_be_freed)
 {
-    static const char path[] = "/frees/semaphore";
+    enum { MUTEX, SEMAPHORE, SEMAPHORES_MUTEX, KINDS };
+    static const char path[] = "/frees/each";
 
-    for (int is_mutex = 0; is_mutex < 2; is_mutex++) {
+    for (int kind = MUTEX; kind < KINDS; kind++) {
         struct zkl_client *client = world_direct(30000);
         struct zkl_client *other = world_direct(30000);
-        struct zkl_semaphore *rival = world_semaphore(other, path, 1, NULL), *semaphore = NULL;
-        struct zkl_mutex *mutex = NULL;
-        struct zkl_permit *permit = NULL;
+        struct zkl_semaphore *semaphore = NULL;
+        struct zkl_mutex *mutex = NULL, *rival = NULL;
 
-        check_ok(zkl_semaphore_acquire(rival, 1, NULL, &permit));
-        if (is_mutex) {
+        if (kind == MUTEX)
+            check_ok(zkl_mutex_new(&mutex, client, path, NULL));
+        else if (kind == SEMAPHORES_MUTEX)
             check_ok(zkl_semaphore_mutex_new(&mutex, client, path, NULL));
-            watch(client, mutex, free_mutex);
-        } else {
+        else
             check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
-            watch(client, semaphore, free_semaphore);
-        }
+        rival = kind == MUTEX ? world_mutex(other, path) : world_semaphore_mutex(other, path);
+        check_ok(zkl_mutex_lock(rival));
+        watch(client, mutex ? (void *)mutex : semaphore, mutex ? free_mutex : free_semaphore);
         check_free_of_a_canceled(client, mutex, path);
-        check_ok(zkl_permit_release(permit));
+        check_ok(zkl_mutex_unlock(rival));
         world_clear();
     }
 }
 
 /* --- the number of permits ---------------------------------------------------------------------- */
 
-static int set_watched(struct zkl_mutex *unused, void *arg)
+static int set_watched(struct zkl_mutex *unused, void *semaphore)
 {
     (void)unused;
-    (void)arg;
     is_watched = true;
-    int rc = zkl_semaphore_set_permits(watched.handle, 3, NULL);
+    int rc = zkl_semaphore_set_permits(semaphore, 3, NULL);
     is_watched = false;
     return rc;
 }
 
-/* A semaphore is in use while a call sets its number: the request is held back before the server. */
 WORLD_TEST(a_semaphore_is_in_use_while_its_permits_are_set)
 {
     struct proxy *proxy = world_proxy();
@@ -234,20 +210,19 @@ WORLD_TEST(a_semaphore_is_in_use_while_its_permits_are_set)
     check_ok(zkl_semaphore_new(&semaphore, client, "/frees/set", 0, NULL));
     watch(client, semaphore, free_semaphore);
     check_ok(proxy_hold_request(proxy, PROXY_SET, 1));
-    actor_begin(actor, set_watched, NULL, NULL);
+    actor_begin(actor, set_watched, NULL, semaphore);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
     check_num(zkl_semaphore_free(semaphore), ==, ZKL_EBUSY);
     watched.state = ARMED;
     proxy_release(proxy);
-    check_wait(watched.state == FREED, WAIT_MS);
+    check_wait(watched.state == STALLED, WAIT_MS);
     watched.state = OFF;
     check_ok(actor_end(actor, WAIT_MS));
 }
 
 /* --- a multi-lock: its use is the last thing that a call drops ---------------------------------- */
 
-void __real_free(void *p);
-void __wrap_free(void *p);
+__typeof__(free) __real_free, __wrap_free;
 
 void __wrap_free(void *p)
 {
@@ -267,7 +242,7 @@ static int lock_multi(struct zkl_mutex *unused, void *cancel)
     return rc;
 }
 
-/* A call that failed frees what it had while its multi-lock is in use still: it looks there for how much that is. */
+/* It looks there for how much it has to free. */
 WORLD_TEST(a_multi_lock_is_in_use_while_a_failed_call_clears_up)
 {
     struct zkl_client *client = world_direct(30000);
@@ -285,7 +260,7 @@ WORLD_TEST(a_multi_lock_is_in_use_while_a_failed_call_clears_up)
     check_wait(waits(client), WAIT_MS);
     watched.state = ARMED;
     zkl_cancel_set(cancel);
-    check_wait(watched.state == FREED || !actor_busy(actor), WAIT_MS);
+    check_wait(watched.state == STALLED || !actor_busy(actor), WAIT_MS);
     check_num(watched.state, ==, ARMED);
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     watched.state = OFF;

@@ -2,13 +2,8 @@
 /* Creates and deletes of many locks in one transaction, on a real server: that the tokens of each path grow, that what
  * fails fails alone, and that nothing is left where a server dies in between. */
 #include "contenders.h"
-#include "fault.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "api/client.h"
 
 #define SESSION_MS 10000
 #define THREADS 12
@@ -44,7 +39,7 @@ static int take(struct zkl_mutex *mutex, void *taker)
         int rc = zkl_mutex_acquire(mutex, NULL, &grant);
         if (rc == ZKL_EACCES || rc == ZKL_EQUOTA) {
             t->refusal = rc;
-            atomic_fetch_add(&t->refused, 1);
+            t->refused++;
             net_nap_ms(2);
             continue;
         }
@@ -102,8 +97,7 @@ static void wait_for_groups(struct takers *all)
     check_wait(groups(all->client) >= so_far + GROUPS, WAIT_MS);
 }
 
-/* Goal: the client sends the writes of threads with a lock each together, and the tokens of each path grow. Method: the
- * test counts the transactions, and a turnstile at each path sees each token. */
+/* A turnstile at each path sees each token. */
 WORLD_TEST(tokens_of_each_path_grow)
 {
     struct takers all;
@@ -114,8 +108,6 @@ WORLD_TEST(tokens_of_each_path_grow)
     end(&all);
 }
 
-/* Goal: a part that is denied fails its own call, and the others go on. Method: the right to CREATE at one of the paths is
- * taken away and given back, while all lock. */
 WORLD_TEST(who_is_denied_fails_alone)
 {
     const struct wire_acl less = {WIRE_PERM_ALL & ~4, "world", "anyone"};
@@ -161,9 +153,8 @@ static long least_entries(const struct takers *all)
     return least;
 }
 
-/* Goal: where a quota lets some of them have a node and not the others, each call has its own grant or its own code, all come to
- * their turn, and nothing is left. Method: a quota on the count of nodes above all paths, with room for two more; it counts what
- * is committed only, so that a transaction can get past it and the next one fails by its first part. */
+/* Each call has its own grant or its own code, all come to their turn, and nothing is left. The quota counts what is committed
+ * only, so that a transaction can get past it and the next one fails by its first part. */
 WORLD_TEST(a_quota_refuses_each_by_itself)
 {
     static const char limits[] = "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=%d";
@@ -193,8 +184,6 @@ WORLD_TEST(a_quota_refuses_each_by_itself)
     end(&all);
 }
 
-/* Goal: a path that is not there any more is made anew by its own call, and no other call fails. Method: one of the paths is
- * deleted as often as it is empty, while all lock. */
 WORLD_TEST(who_has_no_path_makes_it_alone)
 {
     struct wire *w = world_wire();
@@ -210,8 +199,7 @@ WORLD_TEST(who_has_no_path_makes_it_alone)
     end(&all);
 }
 
-/* Goal: after the death of the server in the middle of it each create and delete is looked for by itself, and nothing is
- * left. Method: SIGKILL and a new start, three times, while all lock. */
+/* Each create and delete is looked for by itself. */
 WORLD_TEST(a_server_that_dies_leaves_nothing)
 {
     struct takers all;

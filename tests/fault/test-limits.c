@@ -3,13 +3,8 @@
  * deadline, and everything works again when there are some. */
 #include "bench.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "sanitizer.h"
 
@@ -49,8 +44,7 @@ static int open_plain(struct zkl_client **client)
 static atomic_int thread_asked, thread_fails; /* the nth fails; 0: none */
 static atomic_bool no_threads;
 
-int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+__typeof__(pthread_create) __real_pthread_create, __wrap_pthread_create;
 
 /* For the library's own threads. */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
@@ -63,8 +57,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 
 #define LIMITS_TEST(name) BENCH_TEST(name, path, SESSION_MS, 0)
 
-/* A thread can't be made, whichever it is: open fails with ZKL_ESYSTEM, and leaves neither threads nor
- * a session behind. Modes: F62. */
+/* Whichever it is. Modes: F62. */
 LIMITS_TEST(no_thread_while_opening)
 {
     int threads = fault_threads(), n, rc = ZKL_ESYSTEM;
@@ -91,8 +84,8 @@ LIMITS_TEST(no_thread_while_opening)
     check_works(b, b->client, b->mutex);
 }
 
-/* The session ends, and there is no thread for the next one: the hold is lost all the same, waits
- * end by their deadline, and once there are threads again the client is back. Modes: F62. */
+/* The hold is lost all the same, waits end by their deadline, and once there are threads again the
+ * client is back. Modes: F62. */
 LIMITS_TEST(no_thread_for_the_next_session)
 {
     check_ok(zkl_mutex_lock(b->mutex));
@@ -178,8 +171,8 @@ static void limit_descriptors(rlim_t n)
     check_ok(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-/* Descriptors run out at every place of an open in turn: it fails and leaves none, or the client
- * works once there are some again. */
+/* At every place in turn: it fails and leaves none, or the client works once there are some again.
+ * */
 LIMITS_TEST(no_descriptor_while_opening)
 {
     struct rlimit limit;
@@ -207,33 +200,27 @@ LIMITS_TEST(no_descriptor_while_opening)
     }
 }
 
-#define HOGS 64
+static int taken[64], taken_count;
 
-struct hogs {
-    int fds[HOGS], count;
-};
-
-static void take_all(struct hogs *hogs)
+static void take_all(void)
 {
     int fd;
 
     while ((fd = dup(STDERR_FILENO)) >= 0) {
-        check_num(hogs->count, <, HOGS);
-        hogs->fds[hogs->count++] = fd;
+        check_num(taken_count, <, sizeof taken / sizeof *taken);
+        taken[taken_count++] = fd;
     }
     check_num(errno, ==, EMFILE);
 }
 
 /* The link breaks, no server listens, and the test takes even the descriptors that the client closes
  * between two attempts. */
-static void starve(struct bench *b, struct hogs *hogs)
+static void starve(struct bench *b)
 {
-    check_ok(proxy_refuse(b->proxy, true));
-    proxy_cut(b->proxy);
-    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    fault_lose_link(b->client, b->proxy);
     limit_descriptors(number_above(1));
     for (int i = 0; i < 50; i++) {
-        take_all(hogs);
+        take_all();
         net_nap_ms(10);
     }
 }
@@ -247,20 +234,17 @@ static int64_t cpu_ms(void)
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-/* The link breaks, and for longer than the session lives there is no descriptor for another one.
- * Calls end by their deadlines, no thread spins, and once there are descriptors again the client
- * reconnects. */
+/* For longer than the session lives: calls end by their deadlines, and no thread spins. */
 LIMITS_TEST(no_descriptor_for_a_reconnect)
 {
     struct rlimit limit;
-    struct hogs hogs = {.count = 0};
     struct zkl_cancel *cancel = NULL;
 
     skip_under_tsan();
     int before = fault_descriptors();
     check_ok(getrlimit(RLIMIT_NOFILE, &limit));
     check_ok(zkl_mutex_lock(b->mutex));
-    starve(b, &hogs);
+    starve(b);
     int64_t start_ms = net_now_ms(), start_cpu_ms = cpu_ms();
     int timed_out = actor_do(b->actor, act_lock_for, b->mutex, (void *)(intptr_t)(4 * SESSION_MS));
     int64_t took_ms = net_now_ms() - start_ms, took_cpu_ms = cpu_ms() - start_cpu_ms;
@@ -268,8 +252,8 @@ LIMITS_TEST(no_descriptor_for_a_reconnect)
         try_rc = actor_do(b->actor, act_trylock, b->mutex, NULL);
     int unlock_rc = zkl_mutex_unlock(b->mutex);
     limit_descriptors(limit.rlim_cur);
-    while (hogs.count > 0)
-        close(hogs.fds[--hogs.count]);
+    while (taken_count > 0)
+        close(taken[--taken_count]);
     check_ok(proxy_refuse(b->proxy, false));
 
     print_message("    %lld ms with %lld ms of work\n", (long long)took_ms, (long long)took_cpu_ms);

@@ -4,8 +4,6 @@
  * competitor, is not. */
 #include "fault.h"
 
-#include <stdio.h>
-
 #define SESSION_MS lag_session_ms(2000)
 #define REST_MS 1000
 #define LONG_MS lag_session_ms(4000) /* half of it is enough for one member after the other */
@@ -46,13 +44,12 @@ static struct bench *begin(void)
 
 static void check_rest(struct bench *b)
 {
-    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(fault_connected(b->client), WAIT_MS);
     for (int i = 0; i < MEMBERS; i++)
         fault_check_rest(b->client, b->wire, paths[i], REST_MS);
 }
 
-/* The session ends while one member is held and the next waited for: the multi-lock starts over and is
- * held in the end. */
+/* One member is held and the next waited for. */
 WORLD_TEST(a_multi_lock_starts_over_after_an_expiry)
 {
     struct bench *b = begin();
@@ -73,11 +70,7 @@ WORLD_TEST(a_multi_lock_starts_over_after_an_expiry)
     }
 }
 
-static int act_multi_lock_for_long(struct zkl_mutex *unused, void *multi)
-{
-    (void)unused;
-    return zkl_multi_lock_for(multi, LONG_MS);
-}
+ACT(act_multi_lock_for_long, zkl_multi_lock_for(arg, LONG_MS))
 
 /* Each member but the last one becomes free when most of the time is over. */
 static void check_one_deadline(struct bench *b, struct zkl_multi *multi)
@@ -105,27 +98,21 @@ static void check_one_deadline(struct bench *b, struct zkl_multi *multi)
     check_rest(b);
 }
 
-/* One deadline is for all members together, and the client does not queue for the members behind
- * one that is not free. This is so in one transaction, and one by one, as with a semaphore among
- * them. Modes: F24. */
+/* And the client does not queue for the members behind one that is not free. This is so in one
+ * transaction, and one by one, as with a semaphore among them. Modes: F24. */
 WORLD_TEST(one_deadline_is_for_all_members)
 {
     struct bench *b = begin();
     struct zkl_member members[MEMBERS + 1];
-    struct zkl_mutex *permit;
-    struct zkl_multi *multi;
 
     check_one_deadline(b, b->multi);
-    permit = world_semaphore_mutex(b->client, "/group/0");
-    members[MEMBERS] = zkl_member_mutex(permit);
+    members[MEMBERS] = zkl_member_mutex(world_semaphore_mutex(b->client, "/group/0"));
     for (int i = 0; i < MEMBERS; i++)
         members[i] = zkl_member_mutex(b->mutexes[i]);
-    multi = world_multi(b->client, members, MEMBERS + 1);
-    check_one_deadline(b, multi);
+    check_one_deadline(b, world_multi(b->client, members, MEMBERS + 1));
 }
 
-/* A leased hold ends while there is no link: it is lost immediately by its own clock, and the
- * client deletes the node once the link is back. Modes: F64. */
+/* Immediately by the client's own clock; it deletes the node once the link is back. Modes: F64. */
 WORLD_TEST(a_lease_ends_without_a_link)
 {
     struct bench *b = begin();

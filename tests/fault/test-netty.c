@@ -6,12 +6,6 @@
 #include "crowd.h"
 #include "netty.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "driver/handle.h"
-
 #define SESSION_MS 3000
 #define READS 400
 #define STORM 100
@@ -23,7 +17,6 @@ struct storm {
     struct crowd *crowd;
     char path[32];
     size_t from; /* the round's first place */
-    bool given_back[STORM];
     int stopped;
 };
 
@@ -37,7 +30,7 @@ static void ignore(int rc, const struct Stat *stat, const void *unused)
 /* The server's thread has these to do first. Nobody asks again for what they read. */
 static void send_reads(const struct storm *s)
 {
-    struct zkl_driver *d = s->crowd->driver;
+    struct zkl_driver *d = s->crowd->client->driver;
 
     zkl_driver_lock(d);
     for (int i = 0; i < READS && d->current && d->current->ready; i++)
@@ -48,7 +41,7 @@ static void send_reads(const struct storm *s)
 /* It has sent what asks for the next link. */
 static bool is_at_the_door(const struct storm *s)
 {
-    struct zkl_driver *d = s->crowd->driver;
+    struct zkl_driver *d = s->crowd->client->driver;
 
     return locked(d, d->current && d->current->ready &&
                          zoo_state(d->current->zh) == ZOO_ASSOCIATING_STATE);
@@ -57,17 +50,16 @@ static bool is_at_the_door(const struct storm *s)
 /* The kernel keeps for the stopped server all that is sent to it, and the client's next connection. */
 static void send_to_stopped_server(struct storm *s, bool some_stop)
 {
-    check_wait(crowd_connected(s->crowd), WAIT_MS);
+    struct zkl_mutex *mutex = world_mutex(s->crowd->client, s->path);
+
+    check_wait(fault_connected(s->crowd->client), WAIT_MS);
     check_ok(zks_pause_node(server, 0));
     send_reads(s);
     for (int i = 0; i < STORM; i++)
-        crowd_acquire(s->crowd, s->path);
-    check_wait(!crowd_connected(s->crowd), WAIT_MS);
-    for (int i = 0; some_stop && i < STORM; i += 2) {
-        crowd_release(&s->crowd->places[s->from + (size_t)i]);
-        s->given_back[i] = true;
-        s->stopped++;
-    }
+        crowd_acquire(s->crowd, mutex);
+    check_wait(!fault_connected(s->crowd->client), WAIT_MS);
+    for (size_t i = 0; some_stop && i < STORM; i += 2, s->stopped++)
+        crowd_leave(&s->crowd->places[s->from + i]);
     (void)wait_until(is_at_the_door(s), KNOCK_MS);
     check_ok(zks_resume_node(server, 0));
 }
@@ -75,12 +67,9 @@ static void send_to_stopped_server(struct storm *s, bool some_stop)
 /* Whoever is granted gives it back. True: all are through. */
 static bool serve(struct storm *s)
 {
-    for (int i = 0; i < STORM; i++) {
-        struct crowd_place *place = &s->crowd->places[s->from + (size_t)i];
-        if (!place->granted || s->given_back[i])
-            continue;
-        crowd_release(place);
-        s->given_back[i] = true;
+    for (size_t i = s->from; i < s->crowd->begun; i++) {
+        if (crowd_holds(&s->crowd->places[i]))
+            crowd_leave(&s->crowd->places[i]);
     }
     return s->crowd->ended == s->crowd->begun;
 }
@@ -107,7 +96,7 @@ static void make_path(const struct storm *s)
 static void run_round(struct crowd *crowd, int number)
 {
     struct storm s = {.crowd = crowd, .from = crowd->begun};
-    int64_t session = crowd_session(crowd);
+    int64_t session = fault_session(crowd->client);
 
     snprintf(s.path, sizeof s.path, "/netty-%d", number);
     make_path(&s);
@@ -118,16 +107,15 @@ static void run_round(struct crowd *crowd, int number)
     int64_t quiet_ms = net_now_ms();
     if (!wait_until(look(&s).children == 0, ROUND_MS))
         fail_msg("round %d: %d nodes are left", number, look(&s).children);
-    bool same = crowd_session(crowd) == session;
+    bool same = fault_session(crowd->client) == session;
     print_message("round %d: %d creates more than grants, nothing left after %d ms%s\n", number,
                   look(&s).cversion / 2 - (STORM - s.stopped), (int)(net_now_ms() - quiet_ms),
                   same ? "" : ", in another session");
 }
 
-/* Goal: no node of the live session stays that is nobody's, and everybody gets the lock. Method: the server
- * stands still until the client has given up the link, over which it has sent many creates; then it
- * goes on, with the client at its door again. Modes: F1, F3. */
-TEST(creates_that_come_late_are_deleted)
+/* No node of the live session stays that is nobody's, and everybody gets the lock. The server stands still until the
+ * client, with many creates on their way, has given up the link and is at its door again. Modes: F1, F3. */
+WORLD_TEST(creates_that_come_late_are_deleted)
 {
     int rounds = (int)test_length(100, 6);
     struct crowd *crowd =
@@ -135,7 +123,7 @@ TEST(creates_that_come_late_are_deleted)
 
     for (int i = 0; i < rounds; i++)
         run_round(crowd, i);
-    (void)!crowd_close(crowd);
+    (void)zkl_client_close(crowd->client, WAIT_MS); /* it may have no link just then */
 }
 
 int main(int argc, char **argv)

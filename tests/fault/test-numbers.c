@@ -6,9 +6,6 @@
 
 #include <limits.h>
 #include <link.h>
-#include <stdlib.h>
-
-#include <zookeeper/zookeeper.h>
 
 #include "driver/numbers.h"
 
@@ -204,8 +201,4 @@ NUMBERS_TEST(the_row_begins_anew)
     check_num(fault_metrics(b->client).request_numbers_left, >, 1 << 27);
 }
 
-int main(int argc, char **argv)
-{
-    find_number();
-    return fault_main(argc, argv, NULL);
-}
+FAULT_MAIN(find_number())

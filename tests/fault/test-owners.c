@@ -3,20 +3,11 @@
  * own lock taken, or just before an operation's hold comes. */
 #include "fault.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <zklock/async.h>
-
 #include "api/owner.h"
 #include "sanitizer.h"
 
-enum { OFF, ARMED, STALLED };
-
-void __real_zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place);
-void __wrap_zkl_owner_came(struct zkl_hold *hold, struct zkl_place *place);
-int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+__typeof__(zkl_owner_came) __real_zkl_owner_came, __wrap_zkl_owner_came;
+__typeof__(pthread_mutex_lock) __real_pthread_mutex_lock, __wrap_pthread_mutex_lock;
 
 static _Thread_local bool is_coming;
 static atomic_int stall;
@@ -42,10 +33,10 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
         gate = OPEN;
         wait_until(gate == PASSED, WAIT_MS);
     }
-    int armed = ARMED, rc = __real_pthread_mutex_lock(mutex);
+    int rc = __real_pthread_mutex_lock(mutex);
 
-    if (is_coming && atomic_compare_exchange_strong(&stall, &armed, STALLED))
-        wait_until(stall == OFF, WAIT_MS);
+    if (is_coming)
+        fault_stall(&stall);
     return rc;
 }
 
@@ -72,8 +63,8 @@ static int lock_own(const char *servers)
     return zkl_mutex_free(mutex) != 0 || zkl_client_free(client) != 0 ? 4 : 0;
 }
 
-/* A child that is forked by a thread which uses an owner is a thread of its own again, whatever was going on with
- * that owner: an operation of it ends on a library thread, which is stopped with the owner's lock. Modes: F53. */
+/* Whatever was going on with that owner: an operation of it ends on a library thread, which is
+ * stopped with the owner's lock. Modes: F53. */
 WORLD_TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
 {
     const char *servers = zks_connect_string(server);
@@ -105,8 +96,7 @@ WORLD_TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
     check_num(status, ==, 0);
 }
 
-/* What an operation gives its owner is seen by a call that looks just then, as to come or as there: the owner never
- * queues behind itself. */
+/* As to come or as there: the owner never queues behind itself. */
 WORLD_TEST(an_owner_sees_what_comes_while_it_looks)
 {
     struct zkl_client *client = world_direct(30000);

@@ -6,8 +6,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define SESSION_MS 1000
 #define MS INT64_C(1000000)
@@ -161,14 +159,10 @@ static void pause_once(pid_t pid, struct zkl_mutex *rival, int round)
     check_ok(zkl_mutex_unlock(rival));
 }
 
-/* Goal: a process that was stopped for longer than its session sees at its first look that its hold
- * is not proved, before any callback has run. Its callback reports LOST exactly once. The process
- * owes one unlock, which says lost, and locks again with the same handle. Meanwhile another client
- * had the lock with a larger token. Method: the test stops a child that reads the clock without a
- * break until a rival has its lock, some of the times while a heartbeat is under way. The scheduler
- * decides whether the look or the callback comes first: rounds go on until the look did often
- * enough, up to ten times as many. The test checks all rounds.
- * Modes: F9. */
+/* Before any callback has run. Its callback reports LOST exactly once. The process owes one unlock, which
+ * says lost, and locks again with the same handle. Meanwhile another client had the lock with a larger
+ * token. The scheduler decides whether the look or the callback comes first: rounds go on until the look did
+ * often enough, up to ten times as many. Modes: F9. */
 WORLD_TEST(stopped_holder_sees_it_at_the_first_look)
 {
     pid_t pid = begin_child(look_and_unlock);
@@ -186,8 +180,7 @@ WORLD_TEST(stopped_holder_sees_it_at_the_first_look)
     }
 }
 
-/* Goal: a holder was stopped while its session ended and another client held. Its unlock says so, and the manual's
- * example returns that code, even if the client has not heard of the end yet. Method: a child runs only that example.
+/* Its unlock says so, and the manual's example returns that code, even if the client has not heard of the end yet.
  * Modes: F9. */
 WORLD_TEST(stopped_holder_is_not_told_that_all_is_well)
 {
@@ -207,9 +200,7 @@ WORLD_TEST(stopped_holder_is_not_told_that_all_is_well)
     end_child(pid);
 }
 
-/* Goal: a proof whose answer comes late counts from the moment when it was sent, not from the answer. Method:
- * the proxy holds back the answer to a heartbeat for a while, in which the server answers reads, and then
- * delivers it. It drops the answer to the next heartbeat, which would prove more. */
+/* Not from the answer. That to the next heartbeat would prove more, and is dropped. */
 WORLD_TEST(late_answer_proves_from_its_sending)
 {
     enum {
@@ -240,8 +231,7 @@ WORLD_TEST(late_answer_proves_from_its_sending)
     check_ok(zkl_mutex_unlock(mutex));
 }
 
-/* Goal: no grant has less than T/8 of window, also where the node was kept (retain_ms). Method: nothing comes
- * through any more; the lock is tried and unlocked until it is not given. */
+/* No grant has less than T/8 of window, also where the node was kept (retain_ms). */
 WORLD_TEST(a_kept_lock_has_an_eighth)
 {
     enum { TIMEOUT_MS = 2000, MARGIN_MS = 20 };

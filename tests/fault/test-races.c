@@ -3,15 +3,9 @@
  * them by hand. */
 #include "fault.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "api/client.h"
 #include "api/place.h"
 #include "core/feed.h"
 #include "driver/clock.h"
-#include "driver/handle.h"
 
 /* --- wakers ----------------------------------------------------------------------------------- */
 
@@ -36,9 +30,8 @@ static void on_woken(struct zkl_waker *waker)
     zkl_driver_unlock(s->driver);
 }
 
-/* No wake-up is lost while another waiter is woken a second time: the test wakes three, and between
- * the first and the second (where another thread could take the mutex) it wakes the second
- * again. */
+/* The test wakes three, and between the first and the second (where another thread could take the
+ * mutex) it wakes the second again. */
 WORLD_TEST(a_second_wake_up_loses_no_other)
 {
     struct zkl_client *client = world_direct(5000);
@@ -62,58 +55,45 @@ WORLD_TEST(a_second_wake_up_loses_no_other)
 
 /* --- a handle that is opened while the client closes ------------------------------------------ */
 
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
+__typeof__(calloc) __real_calloc, __wrap_calloc;
 
-static atomic_int stall; /* 1: the next handle's memory is asked for: wait; 2: it waits */
-
-static void stall_one(atomic_int *gate)
-{
-    int one = 1;
-
-    if (atomic_compare_exchange_strong(gate, &one, 2))
-        wait_until(*gate == 0, WAIT_MS);
-}
+static atomic_int stall; /* where the next handle's memory is asked for */
 
 void *__wrap_calloc(size_t n, size_t size)
 {
     void *p = __real_calloc(n, size);
 
     if (n == 1 && size == sizeof(struct zkl_handle))
-        stall_one(&stall);
+        fault_stall(&stall);
     return p;
 }
 
-/* A client that is closed while it opens its next handle leaves neither threads nor a session
- * behind. The test stops the opening of the expired client's new handle, closes the client, and
- * lets the opening go on. */
+static void check_closes(struct zkl_client *client, int threads)
+{
+    check_closed(zkl_client_close(client, WAIT_MS));
+    check_wait(fault_threads() == threads, WAIT_MS);
+    world_clear();
+    check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, WAIT_MS);
+}
+
 WORLD_TEST(close_while_the_next_handle_opens_leaves_nothing)
 {
     struct zkl_client *client = world_direct(5000);
     int threads = fault_threads() - 4;
 
-    stall = 1;
+    stall = ARMED;
     fault_expire(client, 0);
-    check_wait(stall == 2, WAIT_MS);
+    check_wait(stall == STALLED, WAIT_MS);
     check_num(zkl_client_close(client, 0), ==, ZKL_ETIMEDOUT);
-    stall = 0;
-    check_closed(zkl_client_close(client, WAIT_MS));
-    check_wait(fault_threads() == threads, 2000);
-    world_clear();
-    check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, 5000);
+    stall = OFF;
+    check_closes(client, threads);
 }
 
-zhandle_t *__real_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
-                                  const clientid_t *id, void *context, int flags,
-                                  log_callback_fn log);
-zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
-                                  const clientid_t *id, void *context, int flags,
-                                  log_callback_fn log);
-int __real_zookeeper_close(zhandle_t *zh);
-int __wrap_zookeeper_close(zhandle_t *zh);
+__typeof__(zookeeper_init2) __real_zookeeper_init2, __wrap_zookeeper_init2;
+__typeof__(zookeeper_close) __real_zookeeper_close, __wrap_zookeeper_close;
 
-static atomic_int stall_init, stall_close; /* 1: the next call waits; 2: it waits */
-static atomic_bool addresses_changed;      /* while zookeeper_init2 waited: they were freed */
+static atomic_int stall_init, stall_close;
+static atomic_bool addresses_changed; /* while zookeeper_init2 waited: they were freed */
 
 zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_ms,
                                   const clientid_t *id, void *context, int flags,
@@ -122,7 +102,7 @@ zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_m
     char before[128];
 
     snprintf(before, sizeof before, "%s", host);
-    stall_one(&stall_init);
+    fault_stall(&stall_init);
     if (strncmp(before, host, sizeof before - 1) != 0)
         addresses_changed = true;
     return __real_zookeeper_init2(host, fn, timeout_ms, id, context, flags, log);
@@ -130,57 +110,47 @@ zhandle_t *__wrap_zookeeper_init2(const char *host, watcher_fn fn, int timeout_m
 
 int __wrap_zookeeper_close(zhandle_t *zh)
 {
-    stall_one(&stall_close);
+    fault_stall(&stall_close);
     return __real_zookeeper_close(zh);
 }
 
-static bool all_are_closed(struct zkl_client *client)
-{
-    return locked(client->driver, !client->driver->graveyard && !client->driver->burying);
-}
-
-/* The undertaker closes no handle that libzookeeper still makes. The undertaker is busy with the
- * first handle when the test closes the client, which drops the third handle on its way. Then the
- * undertaker continues, and after it the opening of the third one. */
+/* It is busy with the first handle when the test closes the client, which drops the third one while
+ * libzookeeper still makes it. */
 WORLD_TEST(the_undertaker_closes_no_handle_on_its_way)
 {
     struct zkl_client *client = world_direct(5000);
     int threads = fault_threads() - 4;
 
-    stall_close = 1;
+    stall_close = ARMED;
     fault_expire(client, 0);
-    check_wait(stall_close == 2 && zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
-    stall_init = 1;
+    check_wait(stall_close == STALLED && fault_connected(client), WAIT_MS);
+    stall_init = ARMED;
     fault_expire(client, 0);
-    check_wait(stall_init == 2, WAIT_MS);
+    check_wait(stall_init == STALLED, WAIT_MS);
     check_num(zkl_client_close(client, 0), ==, ZKL_ETIMEDOUT);
-    stall_close = 0;
-    check_wait(all_are_closed(client), WAIT_MS);
-    stall_init = 0;
-    check_closed(zkl_client_close(client, WAIT_MS));
+    stall_close = OFF;
+    check_wait(locked(client->driver, !client->driver->graveyard && !client->driver->burying),
+               WAIT_MS);
+    stall_init = OFF;
+    check_closes(client, threads);
     check_num(addresses_changed, ==, false);
-    check_wait(fault_threads() == threads, WAIT_MS);
-    world_clear();
-    check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, WAIT_MS);
 }
 
-/* The first handle connects again while the client opens a second one for it: the second is not needed
- * any more, and must not stay. The link is down long enough for the client to try a second handle, whose
- * opening the test stops. The first one hears that its session has ended. */
+/* The first handle connects again while the client opens a second one for it, and hears that its
+ * session has ended. */
 WORLD_TEST(a_second_handle_that_is_not_wanted_any_more_does_not_stay)
 {
     int threads = fault_threads() + 4;
-
     struct proxy *proxy = world_proxy();
     struct zkl_client *client = world_through(proxy, 1000);
     check_ok(proxy_refuse(proxy, true));
-    stall = 1;
+    stall = ARMED;
     proxy_cut(proxy);
-    check_wait(stall == 2, WAIT_MS);
+    check_wait(stall == STALLED, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
     check_wait(zkl_client_get_state(client) != ZKL_CLIENT_SUSPENDED, WAIT_MS);
-    stall = 0;
-    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    stall = OFF;
+    check_wait(fault_connected(client), WAIT_MS);
     check_wait(fault_threads() == threads + 1, WAIT_MS); /* the proxy's */
     check_wait(proxy_connections(proxy) == 1, WAIT_MS);
 }
@@ -193,8 +163,7 @@ static void count_event(const struct zkl_log_event *event, void *arg)
     ++*(atomic_int *)arg;
 }
 
-/* A hold that is given back after the close is the last thing of its client, traces or not: with a
- * log callback lock, close, unlock, free; everything ends (under a leak checker: and is freed). */
+/* Under a leak checker. */
 WORLD_TEST(unlock_after_close_with_traces_frees_the_client)
 {
     int threads = fault_threads();
@@ -227,8 +196,8 @@ static bool waits(struct zkl_client *client)
     return waits;
 }
 
-/* Goal: no call returns 0 with an empty window. Method: between the grant and the waiter's next step the server
- * is found not to let its node be checked. */
+/* No call returns 0 with an empty window: between the grant and the waiter's next step the server is found not to let its
+ * node be checked. */
 WORLD_TEST(a_grant_that_can_not_be_checked_fails)
 {
     static const char *const path = "/races/u";
@@ -253,16 +222,9 @@ WORLD_TEST(a_grant_that_can_not_be_checked_fails)
     zkl_driver_unlock(client->driver);
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_EACCES);
     check_ok(zkl_mutex_unlock(rival));
-    check_ok(actor_do(actor, act_lock, mutex, NULL));
-    check_ok(actor_do(actor, act_unlock, mutex, NULL));
+    actor_begin(actor, act_lock, mutex, NULL);
+    actor_passes(actor);
     fault_check_rest(client, wire, path, WAIT_MS);
-}
-
-/* All but READ stays. */
-static void forbid(struct wire *w, const char *node)
-{
-    const struct wire_acl acl = {.perms = 30, .scheme = "world", .id = "anyone"};
-    check_ok(wire_set_acl(w, node, &acl, 1));
 }
 
 /* Until then a node that may not be checked ends the call: that is how its grant is confirmed. */
@@ -276,15 +238,11 @@ static bool holds_one_and_is_next_for_another(struct zkl_client *client)
     return settled;
 }
 
-static size_t unchecked(struct zkl_client *client)
-{
-    return locked(client->driver, client->driver->core.counts[ZKL_COUNT_UNCHECKED]);
-}
-
-/* Goal: neither does one of several. Method: while a multi-lock without a deadline waits for its second path, READ is taken
- * from its node at the first. */
+/* Neither does one of several: while a multi-lock without a deadline waits for its second path, READ is taken from its
+ * node at the first. */
 WORLD_TEST(a_member_that_can_not_be_checked_fails_all)
 {
+    static const struct wire_acl no_read = {30, "world", "anyone"};
     struct wire *wire = world_wire();
     struct zkl_client *client = world_direct(5000);
     struct zkl_client *other = world_direct(5000);
@@ -299,8 +257,9 @@ WORLD_TEST(a_member_that_can_not_be_checked_fails_all)
     actor_begin(waiter, act_multi_lock, NULL, multi);
     check_wait(holds_one_and_is_next_for_another(client), WAIT_MS);
     fault_only_child(wire, "/races/m/a", node, sizeof node, NULL);
-    forbid(wire, node);
-    check_wait(unchecked(client) == 1, WAIT_MS);
+    check_ok(wire_set_acl(wire, node, &no_read, 1));
+    check_wait(locked(client->driver, client->driver->core.counts[ZKL_COUNT_UNCHECKED]) == 1,
+               WAIT_MS);
     check_ok(zkl_mutex_unlock(rival));
     check_num(actor_end(waiter, WAIT_MS), ==, ZKL_EACCES);
 }

@@ -2,10 +2,6 @@
 /* Servers that let no client in: the sentence names the likely causes, a limit first. */
 #include "fault.h"
 
-#include <stdio.h>
-
-#include "tool/net.h"
-
 #define SESSION_MS 4000
 #define OPEN_MS 1500
 
@@ -32,20 +28,13 @@ static void check_limit(struct zks_options options, const char *says)
     check_refused(zks_connect_string(zks), says);
 }
 
-/* Goal: the sentence asks for the limit before it asks for TLS. Method: one connection is allowed, and there. Seen
- * red: "does that port want TLS, or SASL?" alone. */
-WORLD_TEST(the_limit_of_connections_comes_first)
-{
-    check_limit((struct zks_options){.cfg_extra = "maxClientCnxns=1"},
-                "hung up: has it reached its limit of connections");
-}
-
-/* Goal: as for a limit for all clients together. */
-WORLD_TEST(so_does_the_limit_for_all)
-{
-    check_limit((struct zks_options){.jvm_extra = "-Dzookeeper.maxCnxns=1"},
-                "(maxClientCnxns) or in all");
-}
+/* Before TLS: seen red: "does that port want TLS, or SASL?" alone. */
+WORLD_TEST_OF(the_limit_of_connections_comes_first,
+              check_limit((struct zks_options){.cfg_extra = "maxClientCnxns=1"},
+                          "hung up: has it reached its limit of connections"))
+WORLD_TEST_OF(so_does_the_limit_for_all,
+              check_limit((struct zks_options){.jvm_extra = "-Dzookeeper.maxCnxns=1"},
+                          "(maxClientCnxns) or in all"))
 
 static void check_local(const char *servers)
 {
@@ -61,7 +50,6 @@ static void check_local(const char *servers)
     assert_non_null(strstr(zkl_error_detail(), "turn localSessionsEnabled off"));
 }
 
-/* Goal: a session that can hold no lock is named as such, and a server without the others, too. */
 WORLD_TEST(local_sessions_and_a_missing_quorum_are_named)
 {
     struct zks *zks =
@@ -73,7 +61,7 @@ WORLD_TEST(local_sessions_and_a_missing_quorum_are_named)
     check_refused(zks_address(zks, 0), "without a quorum");
 }
 
-/* Goal: where nothing listens no server "refused" anything. */
+/* No server "refused" anything there. */
 WORLD_TEST(nothing_that_listens_is_named)
 {
     char address[32];
@@ -84,7 +72,6 @@ WORLD_TEST(nothing_that_listens_is_named)
     check_refused(address, "Connection refused: nothing listens there");
 }
 
-/* Goal: a lock that ran out of time without a server says so, and why. Method: the server is killed. */
 WORLD_TEST(a_lock_says_why_no_server_was_of_use)
 {
     int64_t until_ms = net_now_ms() + WAIT_MS;

@@ -5,11 +5,6 @@
 #include "bench.h"
 #include "bytes.h"
 
-#include <stdio.h>
-
-#include "api/client.h"
-#include "driver/handle.h"
-
 #define SESSION_MS 60000 /* the client deletes a lost hold's node once that one's window is over */
 #define GRANTED_MS 2000
 #define WISH_MS 30000
@@ -61,15 +56,13 @@ static struct wire *keep_alive(struct bench *b, const struct former *former)
 static void check_granted(struct bench *b, struct actor *a, int64_t former_id)
 {
     struct wire_stat stat;
-    uint64_t token = 0;
     char node[700];
 
     check_ok(actor_end(a, WAIT_MS));
     fault_only_child(b->wire, path, node, sizeof node, &stat);
     check_num(stat.ephemeral_owner, ==, fault_session(b->client));
     check_true(fault_session(b->client) != former_id);
-    actor_do(a, act_token, b->mutex, &token);
-    check_num(token, ==, stat.czxid);
+    check_num(actor_token(a), ==, stat.czxid);
     check_ok(actor_do(a, act_unlock, b->mutex, NULL));
     fault_check_rest(b->client, b->wire, path, WAIT_MS);
 }
@@ -92,8 +85,7 @@ static void check_granted_after(struct bench *b, struct actor *a, struct wire *f
 #define SESSION_TEST(name)                                                                         \
     BENCH_TEST_OF(name, bench_make_path(bench_begin(path, SESSION_MS, SESSION_MS)))
 
-/* A holder reconnects to a server that silently gives it a new session: the hold is lost, and the
- * callback reports that once. Its next lock waits for the node of the session before, though that
+/* A server silently gives it. The next lock waits for the node of the session before, though that
  * looks like its own. Modes: F5, F60. */
 SESSION_TEST(another_session_on_reconnect_ends_the_hold)
 {
@@ -117,19 +109,10 @@ SESSION_TEST(another_session_on_reconnect_ends_the_hold)
     }
 }
 
-static void renew_client(struct bench *b)
-{
-    world_drop(b->mutex);
-    world_drop(b->client);
-    b->client = world_through(b->proxy, SESSION_MS);
-    b->mutex = world_mutex(b->client, path);
-}
-
 /* The server carries the create out and its answer is lost; the client reconnects, and has a new
  * session. The list has the node with its GUID, but that belongs to the session before. The client must
  * not adopt it (CURATOR-498, CURATOR-604): it deletes it, as no hold is in it, and does not wait for the
- * end of that session. Method: a new client each time, as each of them has then learned to do without
- * create2. Modes: F4, F5. */
+ * end of that session. Each client has then learned to do without create2. Modes: F4, F5. */
 SESSION_TEST(a_node_of_the_session_before_is_not_granted)
 {
     struct actor *a = world_actor();
@@ -150,7 +133,10 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
         check_granted(b, a, wire_session(kept));
         check_ok(wire_ping(kept));
         wire_close(kept);
-        renew_client(b);
+        world_drop(b->mutex);
+        world_drop(b->client);
+        b->client = world_through(b->proxy, SESSION_MS);
+        b->mutex = world_mutex(b->client, path);
     }
 }
 
@@ -159,23 +145,15 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
 #define EXPIRY_MS lag_session_ms(5000)
 #define EXPIRY_TEST(name) BENCH_TEST(name, path, EXPIRY_MS, EXPIRY_MS)
 
-static bool connected_anew(struct bench *b, int64_t session)
-{
-    return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED &&
-           fault_session(b->client) != session;
-}
-
-/* The session ends just as the predecessor leaves, and of both the waiter hears only later: it must
- * not take that for its turn, as somebody else has the lock by then. It queues again. Method: the
- * events are held back until the window is over, before which no server ends a session by itself.
- * Modes: F10. */
+/* Of both the waiter hears only later: it must not take that for its turn, as somebody else has the
+ * lock by then. The events are held back until the window is over, before which no server ends a
+ * session by itself. Modes: F10. */
 EXPIRY_TEST(expiry_as_the_predecessor_leaves)
 {
     struct actor *a = world_actor(), *behind = world_actor();
 
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
     for (int i = 0; i < test_length(20, 2); i++) {
-        uint64_t theirs = 0, ours = 0;
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(a, act_lock, b->mutex, NULL);
         check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
@@ -189,14 +167,13 @@ EXPIRY_TEST(expiry_as_the_predecessor_leaves)
         check_ok(actor_end(behind, WAIT_MS));
         check_wait(!fault_proved(b->client), WAIT_MS);
         proxy_release(b->proxy);
-        check_wait(connected_anew(b, session), WAIT_MS);
+        check_wait(fault_connected(b->client) && fault_session(b->client) != session, WAIT_MS);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
         check_true(actor_busy(a));
-        actor_do(behind, act_token, b->rival, &theirs);
+        uint64_t theirs = actor_token(behind);
         check_ok(actor_do(behind, act_unlock, b->rival, NULL));
         check_ok(actor_end(a, WAIT_MS));
-        actor_do(a, act_token, b->mutex, &ours);
-        check_num(ours, >, theirs);
+        check_num(actor_token(a), >, theirs);
         check_ok(actor_do(a, act_unlock, b->mutex, NULL));
         fault_check_rest(b->client, b->wire, path, 1000);
     }
@@ -210,16 +187,14 @@ static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_stat
         proxy_hole(arg, PROXY_BOTH);
 }
 
-/* The loss is known as soon as the session's end is, and needs no word from the next session: that
- * one can't begin, as its connection is cut off in the moment of the news. Modes: F7. */
+/* That one can't begin, as its connection is cut off in the moment of the news. Modes: F7. */
 EXPIRY_TEST(loss_is_known_without_a_next_session)
 {
     struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), EXPIRY_MS);
-    struct zkl_client *client = NULL;
 
     options.state_fn = cut_off_when_expired;
     options.state_arg = b->proxy;
-    client = world_client_with(&options);
+    struct zkl_client *client = world_client_with(&options);
     struct zkl_mutex *mutex = world_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
     fault_expire(client, 0);
@@ -233,37 +208,21 @@ EXPIRY_TEST(loss_is_known_without_a_next_session)
 
 /* --- a link that is told late ----------------------------------------------------------------- */
 
-/* A handle that has just been made, and has no link. */
-static struct zkl_handle *handle_without_link(struct bench *b, const struct zkl_handle *before)
-{
-    struct zkl_driver *d = b->client->driver;
-    struct zkl_handle *h = NULL;
-
-    check_wait((zkl_driver_lock(d), h = d->current, h = h && h != before && h->ready ? h : NULL,
-                zkl_driver_unlock(d), h != NULL),
-               WAIT_MS);
-    return h;
-}
-
-/* Goal: a session's second link does not count as its first, which would leave out the wait of D, where the first one was
- * over before libzookeeper's report of it was heard. Method: libzookeeper's completion thread waits for the client's mutex
- * while a link comes and goes. Modes: F61. */
+/* A session's second link does not count as its first, which would leave out the wait of D, where the first one was over
+ * before libzookeeper's report of it was heard: its completion thread waits for the client's mutex while a link comes and
+ * goes. Modes: F61. */
 SESSION_TEST(a_first_link_told_late_was_one)
 {
     struct zkl_driver *d = b->client->driver;
 
-    zkl_driver_lock(d);
-    struct zkl_handle *before = d->current;
-    zkl_driver_unlock(d);
-    check_ok(proxy_refuse(b->proxy, true));
-    proxy_cut(b->proxy);
-    check_wait(zkl_client_get_state(b->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    struct zkl_handle *before = locked(d, d->current), *h = NULL;
+    fault_lose_link(b->client, b->proxy);
     zkl_driver_lock(d);
     zkl_handle_bury(d, &d->current); /* as for a new session */
     d->open_current = true;
     zkl_driver_kick(d);
     zkl_driver_unlock(d);
-    struct zkl_handle *h = handle_without_link(b, before);
+    check_wait((h = locked(d, d->current)) != NULL && h != before && locked(d, h->ready), WAIT_MS);
 
     zkl_driver_lock(d);
     check_ok(proxy_refuse(b->proxy, false));
@@ -273,7 +232,7 @@ SESSION_TEST(a_first_link_told_late_was_one)
     check_wait(zoo_state(h->zh) != ZOO_CONNECTED_STATE, WAIT_MS);
     zkl_driver_unlock(d);
     check_ok(proxy_refuse(b->proxy, false));
-    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(fault_connected(b->client), WAIT_MS);
     zkl_driver_lock(d);
     check_true(h == d->current);
     check_num(h->links, ==, 2);
@@ -283,9 +242,8 @@ SESSION_TEST(a_first_link_told_late_was_one)
 /* --- a shorter session than was asked for ----------------------------------------------------- */
 
 /* The client asks for 30 s, and the server grants 2 s: windows, heartbeats, and the moment from which a
- * holder counts as unproved follow the granted timeout. Method: the test reads the window while the
- * server stands still. However busy the machine is, the end of the window can't be later than fifteen
- * sixteenths of 2 s after the server stopped. Modes: F61. */
+ * holder counts as unproved follow the granted timeout. However busy the machine is, the end of the window
+ * can't be later than fifteen sixteenths of 2 s after the server stopped. Modes: F61. */
 WORLD_TEST(the_granted_timeout_counts)
 {
     struct zks_options options = {.max_session_ms = GRANTED_MS};

@@ -130,7 +130,7 @@ def check_promises(root, problems):
             named_text = folder.transcripts.get(folder.path / f'{file.split("/")[1]}.txt', '')
             if re.search(rf'^test {function}$', named_text, re.MULTILINE):
                 continue
-            head = re.search(rf'^{HEAD}{function}[(,)][^;{{}}]*\n\{{', bodies, re.MULTILINE)
+            head = re.search(rf'^{HEAD}{function}[(,)][^;{{}}]*\{{', bodies, re.MULTILINE)
             if not head or not folder.is_run(function, head.group()):
                 problems.append(f'docs/evidence.md: {file} has no {function} that is run')
     if named == 0:
