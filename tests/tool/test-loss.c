@@ -238,7 +238,8 @@ TOOL_TEST(an_unread_report_ends_no_command)
     struct tool tool = tool_run_to(ends[1], "run", path, "--", WORK, worked.name, "0", "stubborn");
     worked_wait(&worked, 1);
     fill(ends[1]);
-    check_said(0, written("revoke %s", path));
+    struct tool revoke = tool_line("revoke %s", path);
+    check_num(tool_status(&revoke), ==, 0);
     net_nap_ms(3 * WINDOW_MS);
     check_true(!process_gone(atomic_load(&worked.shared->pid)));
     check_num(cluster_children(path), ==, 1);
@@ -376,11 +377,11 @@ TOOL_TEST(a_signal_makes_no_room)
     int ends[2];
 
     set_session(SESSION);
-    check_said(0, written("run --not-within 3600 %s -- true", path));
+    struct tool tool = tool_line("run --not-within 3600 %s -- true", path);
+    check_num(tool_status(&tool), ==, 0);
     check_ok(pipe2(ends, O_CLOEXEC));
     fill(ends[1]);
-    struct tool tool =
-        tool_run_to(ends[1], "run", "-v", "--not-within", "3600", path, "--", "true");
+    tool = tool_run_to(ends[1], "run", "-v", "--not-within", "3600", path, "--", "true");
     check_wait(cluster_children(path) == 1, WAIT_MS);
     wait_until(is_polling(tool.pid), WAIT_MS);
     tool_kill(&tool, SIGTERM);

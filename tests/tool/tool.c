@@ -10,10 +10,6 @@
 
 /* --- the program ------------------------------------------------------------------------------- */
 
-static const char *const variables[] = {
-    "ZKLOCK_ACL",         "ZKLOCK_AUTH",          "ZKLOCK_AUTH_FILE",    "ZKLOCK_TICK",
-    "ZKLOCK_TLS_CA_FILE", "ZKLOCK_TLS_CERT_FILE", "ZKLOCK_TLS_KEY_FILE", "ZKLOCK_SASL_MECHANISM"};
-
 void set_session(const char *seconds)
 {
     check_ok(setenv("ZKLOCK_SESSION_TIMEOUT", seconds, 1));
@@ -32,12 +28,24 @@ static void set_path(void)
     setenv("PATH", path, 1);
 }
 
+/* Of this machine. */
+static void unset_settings(void)
+{
+    char name[64];
+
+    for (char **all = environ; *all;) {
+        bool is_one = sscanf(*all, "%63[A-Z_]=", name) == 1 && strncmp(name, "ZKLOCK_", 7) == 0;
+        if (is_one)
+            unsetenv(name);
+        all = is_one ? environ : all + 1;
+    }
+}
+
 int tool_prepare(void **state)
 {
     if (cluster_raw_open(state) != 0)
         return -1;
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-        unsetenv(variables[i]);
+    unset_settings();
     set_path();
     setenv("XDG_CONFIG_HOME", zks_dir(server), 1);
     setenv("SHELL", "/bin/sh", 1);
@@ -50,25 +58,6 @@ int tool_end(void **state)
     int rc = world_end(state);
 
     return cluster_raw_close(state) == 0 ? rc : -1;
-}
-
-void write_file(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "we");
-
-    check_true(file != NULL);
-    check_true(fputs(text, file) >= 0);
-    check_ok(fclose(file));
-}
-
-const char *file_named(const char *name)
-{
-    static char paths[4][300];
-    static unsigned last;
-    char *path = paths[++last % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", zks_dir(server), name);
-    return path;
 }
 
 /* --- zklock ------------------------------------------------------------------------------------ */
@@ -123,7 +112,7 @@ int tool_wait(struct tool *tool)
 {
     int status = 0;
 
-    if (!wait_until(waitpid(tool->pid, &status, WNOHANG) == tool->pid, WAIT_MS))
+    if (!wait_until(waitpid(tool->pid, &status, WNOHANG) == tool->pid, 3 * WAIT_MS))
         fail_msg("zklock does not end: %s", tool_text(tool));
     return status;
 }
@@ -181,29 +170,8 @@ struct tool tool_line(const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    bool whole = strstr(line, "zklock ") || strstr(line, "zklock-dev ");
-    snprintf(text, sizeof text, "%s%s", whole ? "" : "exec zklock ", line);
+    snprintf(text, sizeof text, "exec zklock %s", line);
     return tool_start((const char *const[]){"/bin/sh", "-c", text, NULL});
-}
-
-static bool is_as_said(const char *text, const char *word)
-{
-    if (*word == '=')
-        return strcmp(text, word + 1) == 0;
-    return *word == '!' ? !strstr(text, word + 1) : strstr(text, word) != NULL;
-}
-
-void tool_check_said(int status, const char *line, const char *const words[])
-{
-    struct tool tool = tool_line("%s", line);
-    int ended = tool_status(&tool);
-
-    for (; *words; words++) {
-        if (ended != status || !is_as_said(tool_text(&tool), *words))
-            fail_msg("%s: status %d, not %d, or \"%s\" is not so: %s", line, ended, status, *words,
-                     tool_text(&tool));
-    }
-    close(tool.output);
 }
 
 const char *written(const char *format, ...)

@@ -55,22 +55,7 @@ void tool_kill(struct tool *tool, int number);
 /* Its guard, or 0 if there is none. */
 pid_t tool_guard(const struct tool *tool);
 
-/* How a command ended: with this exit status, and what it says at least. */
-#define tool_check_end(tool, ended, status, words)                                                 \
-    do {                                                                                           \
-        if ((ended) != (status) || !tool_says(tool, words))                                        \
-            fail_msg("status %d, not %d, or without \"%s\": %s", ended, status, words,             \
-                     tool_text(tool));                                                             \
-    } while (0)
-
-/* The line is zklock's arguments as sh reads them, or a whole line for sh with zklock or zklock-dev in it: both, and
- * work, are in PATH. It must end with the status, and what it prints must have each of these words:
- *     check_said(64, "run -E 256 /a -- true", "-E must be");
- * Behind a '!' stands what must not be in it, behind a '=' the whole of it. */
-#define check_said(status, line, ...)                                                              \
-    tool_check_said(status, line, (const char *const[]){"", ##__VA_ARGS__, NULL})
-void tool_check_said(int status, const char *line, const char *const words[]);
-/* Such a line, as printf, begun. */
+/* The line, as printf, is zklock's arguments as sh reads them; zklock, zklock-dev and work are in PATH. */
 struct tool tool_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* As printf. Static memory, good for seven more calls. */
 const char *written(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -90,10 +75,5 @@ void worked_wait(const struct worked *worked, int begun);
 
 /* The session timeout of every zklock to come, in seconds. */
 void set_session(const char *seconds);
-
-/* A file in the server's folder, which is that of the user's configuration too. Static memory, good for three
- * more calls. */
-const char *file_named(const char *name);
-void write_file(const char *name, const char *text);
 
 #endif
