@@ -84,9 +84,3 @@ void canary_stop(struct canary *c)
     c->ends = true;
     pthread_join(c->thread, NULL);
 }
-
-void canary_wait_still(struct canary *c)
-{
-    while (!c->still)
-        net_nap_ms(NAP_MS);
-}

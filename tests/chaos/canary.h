@@ -24,7 +24,5 @@ struct canary {
 /* 0 or -1. */
 int canary_start(struct canary *c, struct shared *shared, const struct zks *zks);
 void canary_stop(struct canary *c);
-/* Wait until it has no session. */
-void canary_wait_still(struct canary *c);
 
 #endif

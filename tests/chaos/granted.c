@@ -150,11 +150,6 @@ static void write_all(struct granted *h, int64_t proved_until_ns)
     }
 }
 
-void granted_write_late(struct granted *h)
-{
-    write_all(h, 0);
-}
-
 int granted_renew(struct granted *h, int lease_ms)
 {
     record(h->w->worker, '<', zkl_now_ns(), "", h->handle);
@@ -224,7 +219,7 @@ void granted_leave(struct granted *h)
     call_end(h->w);
     for (int i = 0; i < h->count; i++) {
         if (h->held.codes[i] == ZKL_ELOST && chance(&h->w->chance, 50))
-            granted_write_late(h);
+            write_all(h, 0); /* of somebody who did not look */
         close_hold(h, i, h->held.codes[i]);
     }
     h->count = 0;

@@ -58,7 +58,5 @@ bool granted_use(struct granted *h);
 int granted_renew(struct granted *h, int lease_ms);
 /* Give all back. */
 void granted_leave(struct granted *h);
-/* The write of somebody who did not look. */
-void granted_write_late(struct granted *h);
 
 #endif
