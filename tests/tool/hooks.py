@@ -7,7 +7,7 @@ import re
 import time
 from ctypes import Structure, c_int, c_longlong
 
-from world import HOOK
+from world import Acl, Failure, HOOK, LIB, Lag, Names, Options, Shared, Stat
 
 TO_SERVER, TO_CLIENT = 1, 2
 CONNECT, EXISTS, MULTI, LISTS = -13, 3, 14, (8, 12)
@@ -19,6 +19,11 @@ CLOCKS = 32
 class Clock(Structure):
     """One of struct wall of wall.h."""
     _fields_ = [('pid', c_int), ('off_ns', c_longlong)]
+
+
+STRUCTS = (Options, Stat, Acl, Names, Lag, Shared, Clock * CLOCKS)
+if [ctypes.sizeof(struct) for struct in STRUCTS] != list((ctypes.c_size_t * len(STRUCTS)).in_dll(LIB, 'sizes')):
+    raise Failure('a struct of C is not as world.py or hooks.py has it')
 
 
 class Clocks:
