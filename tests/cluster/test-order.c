@@ -126,3 +126,17 @@ WORLD_TEST(contenders_of_other_programs_are_waited_for)
     }
     locker_passes(&waiter);
 }
+
+WORLD_TEST(a_contender_whose_session_ends_makes_room)
+{
+    struct locker waiter = locker_at("dies");
+    struct wire *other;
+
+    check_ok(wire_open(&other, zks_host(), zks_port(server, 0), 1000));
+    check_ok(wire_create(other, cluster_at(below(waiter.path, "lock-")), "",
+                         WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
+    locker_queues(&waiter, 2);
+    check_true(!actor_is_done(waiter.actor));
+    wire_abandon(other);
+    locker_passes(&waiter);
+}
