@@ -83,7 +83,8 @@ void zkl_guid_mark_retained(char *guid);
  * our node from all others; out has room for ZKL_NODE_NAME_MAX + 1. */
 void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out);
 
-/* Bytes of such a name with its number, which has ten digits, and a minus when the counter is used up. */
+/* Bytes of such a name with its number, which has ten digits, and a minus once the counter is used
+ * up. */
 size_t zkl_name_length(const struct zkl_naming *naming);
 
 /* True if the child is a contender for one with this naming: a known marker ("lock-", "__READ__"
