@@ -146,12 +146,6 @@ struct zkl_client *world_client_through(struct proxy **proxy, int session_ms)
     return world_client_with(&options);
 }
 
-void lose_link(struct proxy *proxy)
-{
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
-}
-
 int64_t requests(struct proxy *proxy)
 {
     return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -

@@ -34,8 +34,6 @@ int node_watches(const char *node);
 struct proxy *world_proxy_for(struct zkl_client_options *options);
 /* A connected client, and the new proxy between it and the server. */
 struct zkl_client *world_client_through(struct proxy **proxy, int session_ms);
-/* It breaks, and there is no other until proxy_refuse(proxy, false). */
-void lose_link(struct proxy *proxy);
 /* All requests but keepalives (also the lists that come each quarter of a timeout), pings and heartbeats. */
 int64_t requests(struct proxy *proxy);
 /* Lock and unlock n times. */

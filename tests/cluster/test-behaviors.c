@@ -1097,8 +1097,7 @@ BEHAVIOR_TEST(a_short_cut_costs_no_place)
     queue(s, &s->me, 2);
     nth_node(s, 1, node, sizeof node);
     queue(s, &s->late, 3);
-    check_ok(proxy_refuse(s->proxy, true));
-    proxy_cut(s->proxy);
+    lose_link(s->proxy);
     check_wait(zkl_client_get_state(s->client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_ok(proxy_refuse(s->proxy, false));
     check_wait(zkl_client_get_state(s->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);

@@ -192,8 +192,7 @@ static void unheard(struct zkl_client_options *options, struct proxy **proxy, st
     *mutex = world_mutex(world_client_with(options), cluster_path("unheard"));
     actor_begin(actor, do_lock, *mutex);
     check_ok(proxy_wait_dropped(*proxy, WAIT_MS));
-    check_ok(proxy_refuse(*proxy, true));
-    proxy_cut(*proxy);
+    lose_link(*proxy);
     proxy_reset_counts(*proxy);
     check_ok(proxy_hold_reply(*proxy, PROXY_AUTH, 1));
     check_ok(proxy_refuse(*proxy, false));

@@ -79,8 +79,7 @@ WORLD_TEST(an_unlinked_waiter_queues_again)
 
     snprintf(start, sizeof start, "%s", cluster_at(s->held.path));
     proxy_set_hook(s->proxy, mute, start);
-    check_ok(proxy_refuse(s->proxy, true));
-    proxy_cut(s->proxy);
+    lose_link(s->proxy);
     check_ok(wire_delete(raw, s->waiter_node, -1));
     check_ok(wire_delete(raw, s->held_node, -1));
     check_ok(actor_result(s->third.actor));

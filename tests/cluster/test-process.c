@@ -105,8 +105,7 @@ WORLD_TEST(nothing_is_ever_printed)
     check_num(waitpid(pid, &status, WUNTRACED), ==, pid);
     check_true(WIFSTOPPED(status));
     check_num(cluster_children(path), ==, 1);
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    lose_link(proxy);
     check_ok(kill(pid, SIGCONT));
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));

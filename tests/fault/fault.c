@@ -198,8 +198,7 @@ void fault_bounce(struct zkl_client *client, struct proxy *proxy)
 
 void fault_lose_link(struct zkl_client *client, struct proxy *proxy)
 {
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    lose_link(proxy);
     check_wait(!fault_connected(client), WAIT_MS);
 }
 

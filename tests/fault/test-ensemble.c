@@ -179,8 +179,7 @@ ENSEMBLE_TEST(client_of_a_lonely_follower_is_unproved_in_time)
     check_ok(wire_exists(w, "/lonely", NULL)); /* it still answers reads */
     fault_check_window_ends(h->mutex, start_ms + SESSION_MS * 15 / 16);
     check_num(h->told.lost, ==, 0);
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    lose_link(proxy);
     check_ok(zks_resume_node(server, fellow));
     check_ok(zks_resume_node(server, leader));
     check_ok(zks_wait_ready(server, ZKS_READY_MS));

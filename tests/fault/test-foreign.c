@@ -343,8 +343,7 @@ static void cut_while_it_waits(struct dead_self *d)
 /* The node of a lock that it has unlocked is first. */
 static void cut_before_it_unlocks(struct dead_self *d)
 {
-    proxy_refuse(d->proxy, true);
-    proxy_cut(d->proxy);
+    lose_link(d->proxy);
     int rc = actor_do(d->self, act_unlock, d->mutex, NULL);
     assert_true(is_unanswered(rc));
     proxy_refuse(d->proxy, false);

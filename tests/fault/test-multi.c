@@ -119,8 +119,7 @@ WORLD_TEST(a_lease_ends_without_a_link)
     struct zkl_wait wait = ZKL_WAIT_INIT;
     wait.lease_ms = 300;
     check_ok(zkl_mutex_acquire(b->mutexes[0], &wait, NULL));
-    proxy_refuse(b->proxy, true);
-    proxy_cut(b->proxy);
+    lose_link(b->proxy);
     check_wait(zkl_mutex_window_ms(b->mutexes[0]) == 0, 600);
     check_num(fault_children(b->wire, paths[0]), ==, 1);
     proxy_refuse(b->proxy, false);

@@ -180,8 +180,7 @@ WORLD_TEST(a_number_is_lowered_unseen_by_a_waiter)
         actor_begin(waiter, act_acquire, NULL, b);
         check_ok(in_doubt ? proxy_wait_dropped(b->proxy, WAIT_MS) : 0);
         check_wait(fault_children(b->wire, leases) == PERMITS + 1 - in_doubt, WAIT_MS);
-        check_ok(proxy_refuse(b->proxy, true));
-        proxy_cut(b->proxy);
+        lose_link(b->proxy);
         check_ok(zkl_semaphore_set_permits(b->rival, 1, NULL));
         if (!in_doubt)
             check_ok(zkl_permit_release(others[2]));

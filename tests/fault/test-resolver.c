@@ -301,8 +301,7 @@ RESOLVER_TEST(a_link_is_had_back_without_the_resolver)
     check_ok(zkl_mutex_lock(third));
 
     say(0, "s.test", "127.0.0.1", 0, HANG_MS);
-    check_ok(proxy_refuse(proxy, true));
-    proxy_cut(proxy);
+    lose_link(proxy);
     check_wait(looking == 1 && !fault_connected(client), WAIT_MS);
     check_deadlines(client, other);
     check_num(in_time(0, zkl_mutex_unlock(third)), ==, ZKL_EUNCONFIRMED);
@@ -371,8 +370,7 @@ RESOLVER_TEST(an_ensemble_that_moves_is_followed)
         int64_t links = fault_links(client);
         if (i % 2 == 0) /* it moves first */
             is_at(0, "s.test", places[i % 3]);
-        check_ok(proxy_refuse(from, true));
-        proxy_cut(from);
+        lose_link(from);
         is_at(0, "s.test", places[i % 3]);
         check_wait(fault_links(client) > links && fault_is_at(client, proxy_address(to)),
                    SESSION_MS);
@@ -414,8 +412,7 @@ RESOLVER_TEST(servers_that_change_places_are_followed)
         world_open(list("a.test:%d,b.test:%d", port, other_port), SESSION_MS);
     is_at(0, "a.test", "127.0.0.2");
     is_at(1, "b.test", "127.0.0.1");
-    check_ok(proxy_refuse(before, true));
-    proxy_cut(before);
+    lose_link(before);
     check_wait(proxy_counts(after, PROXY_CONNECT) > 0 && fault_connected(client), SESSION_MS);
 }
 
@@ -436,8 +433,7 @@ RESOLVER_TEST(a_client_is_given_other_servers)
         check_ok(zkl_client_set_servers(client, servers[i % 2]));
         check_true(fault_is_at(client, proxy_address(from)));
         check_ok(proxy_refuse(to, false));
-        check_ok(proxy_refuse(from, true));
-        proxy_cut(from);
+        lose_link(from);
         check_wait(fault_is_at(client, proxy_address(to)) && zkl_mutex_still_held(h->mutex, 1) == 1,
                    WAIT_MS);
         fault_check_held(h);

@@ -227,8 +227,7 @@ SESSION_TEST(a_first_link_told_late_was_one)
     zkl_driver_lock(d);
     check_ok(proxy_refuse(b->proxy, false));
     check_wait(zoo_state(h->zh) == ZOO_CONNECTED_STATE, WAIT_MS);
-    check_ok(proxy_refuse(b->proxy, true));
-    proxy_cut(b->proxy);
+    lose_link(b->proxy);
     check_wait(zoo_state(h->zh) != ZOO_CONNECTED_STATE, WAIT_MS);
     zkl_driver_unlock(d);
     check_ok(proxy_refuse(b->proxy, false));

@@ -202,6 +202,12 @@ struct proxy *world_proxy(void)
     return world_proxy_to(server, 0);
 }
 
+void lose_link(struct proxy *proxy)
+{
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+}
+
 static int stop_server(void *zks)
 {
     zks_stop(zks);

@@ -50,6 +50,8 @@ struct zks *world_server(const struct zks_options *options); /* of the test's ow
 /* In front of a node; of the program's server. */
 struct proxy *world_proxy_to(struct zks *zks, size_t node);
 struct proxy *world_proxy(void);
+/* Its link breaks, and there is no other until proxy_refuse(proxy, false). */
+void lose_link(struct proxy *proxy);
 /* A raw connection to a node; to node 0 of the program's server: with it all nodes are deleted in the end, but the
  * server's own. */
 struct wire *world_wire_to(struct zks *zks, size_t node, int session_ms);
