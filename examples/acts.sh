@@ -50,7 +50,7 @@ act 'Act 2, with lock' \
 
 act 'Act 3, with crashes' \
     'Holders of the lock are killed; it comes free when their session times out (1 s): for 10 s.' \
-    --path /demo/crashes --crash --kills 3 --seconds 10
+    --path /demo/crashes --crash --seconds 10
 
 act 'Act 4, with a pause' \
     'A holder is stopped until its session is over, then it goes on and tries to write: for 6 s.' \

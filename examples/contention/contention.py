@@ -25,12 +25,13 @@ TURN_S, TURN_MISCHIEF_S, STALL_US = 0.1, 0.002, 60000000
 
 
 def supervise(crew, progress):
-    """Until the time is over, or all have made their counts; then until no process is stopped any more."""
+    """Until the time is over and no kind of mischief is missing, or all have made their counts; then until no process is
+    stopped any more."""
     o, mischief = crew.options, Mischief(crew)
     updates, since_us = 0, clock_us()
     end_us = since_us + o.seconds * 1000000
     while True:
-        over = crew.running() == 0 or (o.seconds and clock_us() >= end_us)
+        over = crew.running() == 0 or (o.seconds and clock_us() >= end_us and not mischief.missing)
         if over and mischief.rest():
             return
         crew.turn(TURN_MISCHIEF_S if o.crash or o.pause else TURN_S)

@@ -8,6 +8,7 @@ WORKING, STATIONS = 1, 4  # of worker.c
 GAP_US = 50000, 350000
 PAUSE_SESSIONS = 2     # how many session timeouts a pause lasts, ...
 PATIENCE_SESSIONS = 6  # ... and at most, if the others do not go on
+CRASH, PAUSE = 'crash', 'pause'  # of options.py
 QUIET, ASKED, PAUSED, RECOVERING = 'quiet', 'asked', 'paused', 'recovering'
 
 
@@ -16,6 +17,7 @@ class Mischief:
         self.crew, self.options = crew, crew.options
         self.chance = random.Random(crew.options.seed)
         self.killing = False  # else pausing
+        self.missing = {kind for kind in (CRASH, PAUSE) if getattr(crew.options, kind)}  # a short run on a slow machine
         self.number = 0
         self._enter(QUIET)
 
@@ -41,6 +43,7 @@ class Mischief:
         self.number, _ = self.crew.standing
         self.crew.standing = None
         if self.killing:
+            self.missing.discard(CRASH)
             self._enter(RECOVERING)
             self.crew.replace(self.number)
             return
@@ -54,6 +57,8 @@ class Mischief:
         made, lasted_us = self.crew.updates(without=self.number) - self.updates, clock_us() - self.since_us
         if not made and lasted_us < PATIENCE_SESSIONS * self._session_us():
             return None
+        if made:
+            self.missing.discard(PAUSE)
         self.crew.board.parole = 1
         self.crew.wake(self.number)
         self._enter(RECOVERING)

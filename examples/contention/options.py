@@ -33,7 +33,8 @@ def parser():
     p = Parser(prog='contention', description=ABOUT, epilog=EXIT)
     p.add_argument('--processes', type=number(1, PROCESSES_MAX), default=4, metavar='N', help='processes, 1 to 64 (4)')
     p.add_argument('--threads', type=number(1, THREADS_MAX), default=2, metavar='N', help='of each process, 1 to 64 (2)')
-    p.add_argument('--seconds', type=number(1, 86400), default=0, metavar='N', help='run for N seconds (5)')
+    p.add_argument('--seconds', type=number(1, 86400), default=0, metavar='N',
+                   help='run for N seconds (5), with --crash or --pause until there was one')
     p.add_argument('--count', type=number(1, 10**9), default=0, metavar='N', help='or until each thread has made N updates')
     p.add_argument('--servers', default=os.environ.get('ZKLOCK_SERVERS'), metavar='HOST:PORT,..',
                    help='the ZooKeeper ensemble (environment variable ZKLOCK_SERVERS)')
@@ -44,8 +45,6 @@ def parser():
                    help='time of a holder between read and write (0.05)')
     p.add_argument('--no-lock', dest='lock', action='store_false', help='omit the lock, to see what it prevents')
     p.add_argument('--crash', action='store_true', help='kill holders of the lock now and then, and start new processes')
-    p.add_argument('--kills', type=number(1, 10**6), default=0, metavar='N',
-                   help='with --crash: fewer than N kills make the run fail (1)')
     p.add_argument('--pause', action='store_true', help='stop a holder until its session has ended, then continue it')
     p.add_argument('--seed', type=number(0, 2**64 - 1), default=random.randrange(10**6), metavar='N',
                    help='of all random choices')
@@ -62,7 +61,6 @@ def refuse(p, o):
             (o.seconds and o.count, '--seconds and --count exclude each other: give one of them'),
             (not o.lock and (o.crash or o.pause), '--no-lock excludes --crash and --pause: omit one of them'),
             (o.pause and o.processes < 2, '--pause needs other processes that continue: give --processes 2 or more'),
-            (o.kills and not o.crash, '--kills means nothing without --crash: add it'),
             (o.lock and not o.servers, 'no server: give --servers HOST:PORT, or set ZKLOCK_SERVERS, or run '
                                        'examples/demo.sh, which starts a private one')):
         if wrong:

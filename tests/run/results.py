@@ -18,7 +18,8 @@ def reasons(test, word):
         return (output or errors)[-1:]
     counts = ('[  PASSED  ]', '[  FAILED  ]')
     told = (line.split(' --- ')[-1].strip() for line in errors if not line.startswith(counts) and 'TEST(S)' not in line)
-    return [line for line in told if line][:4]
+    faults = [line for line in output if line.startswith("FAULT")]  # of the contention demo
+    return [line for line in told if line][:4] + faults
 
 
 def main():
