@@ -11,6 +11,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -30,6 +31,9 @@ class Looked:
     def __init__(self, structs):
         self.structs, self.names, self.read = structs, {}, set()
         self.stack = []  # of the line: [kind, rest, children so far, struct]
+
+    def found(self):
+        return set(self.names.values()), {self.names[address] for address in self.read if address in self.names}
 
     def is_read(self, nth):
         """Of a MemberExpr that is the nth child of the node above it."""
@@ -64,15 +68,26 @@ class Looked:
         self.stack.append([kind, rest, 0, struct])
 
 
-def look(root, build, clang, structs, source):
-    run = subprocess.run([clang, '-std=gnu17', '-D_GNU_SOURCE', '-DTHREADED', '-fsyntax-only', '-fno-color-diagnostics',
-                          '-Xclang', '-ast-dump', '-I', root / 'src', '-I', root / 'include',
-                          '-I', pathlib.Path(build) / 'include', source],
-                         capture_output=True, text=True, check=True, env={**os.environ, 'CCACHE_DISABLE': '1'})
-    looked = Looked(structs)
-    for line in run.stdout.splitlines():
-        looked.take(line)
-    return set(looked.names.values()), {looked.names[a] for a in looked.read if a in looked.names}
+def command(root, build, clang, source):
+    """Of the compiler proper, which takes many sources at once: what it costs to start it is more than most of them cost."""
+    run = subprocess.run([clang, '-###', '-std=gnu17', '-D_GNU_SOURCE', '-DTHREADED', '-fsyntax-only', '-Xclang', '-ast-dump',
+                          '-I', root / 'src', '-I', root / 'include', '-I', pathlib.Path(build) / 'include', source],
+                         stderr=subprocess.PIPE, text=True, check=True, env={**os.environ, 'CCACHE_DISABLE': '1'})
+    return [word for word in shlex.split(run.stderr.splitlines()[-1])[:-1] if word != '-fcolor-diagnostics']
+
+
+def look(compiler, structs, sources):
+    """Pairs of the fields and what is read of them, one for each source."""
+    with subprocess.Popen([*compiler, *sources], stdout=subprocess.PIPE, text=True) as run:
+        looked = Looked(structs)
+        for line in run.stdout:
+            if line.startswith('TranslationUnitDecl'):
+                yield looked.found()
+                looked = Looked(structs)
+            looked.take(line)
+        yield looked.found()
+    if run.returncode != 0:
+        sys.exit(f'fields.py: clang ends with {run.returncode}')
 
 
 def main(root, build, clang):
@@ -81,10 +96,12 @@ def main(root, build, clang):
     structs = {name for f in files for name in re.findall(r'^struct (\w+) \{', f.read_text(), re.M)}
     sources = [f for f in files if f.suffix == '.c']
     fields, read = collections.Counter(), set()
+    compiler = command(root, build, clang, sources[0])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for named, used in pool.map(lambda source: look(root, build, clang, structs, source), sources):
-            fields.update(named)
-            read |= used
+        for part in pool.map(lambda part: list(look(compiler, structs, part)), (sources[::2], sources[1::2])):
+            for named, used in part:
+                fields.update(named)
+                read |= used
     unread = sorted(set(fields) - read - set(EXEMPT))
     stale = sorted(set(EXEMPT) - (set(fields) - read))
     for struct, name in unread:

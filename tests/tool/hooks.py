@@ -163,6 +163,17 @@ class RefuseLists(Hook):
         return size
 
 
+class NoteSession(Hook):
+    """Of the answer to a connect request: version, timeout, session, length and text of the password."""
+
+    def see(self, direction, op, frame, size, _):
+        if direction == TO_CLIENT and op == CONNECT and size >= 36:
+            answer = ctypes.string_at(frame, size)
+            self.session, self.password = int.from_bytes(answer[8:16], 'big', signed=True), answer[20:36]
+            self.struck = True
+        return size
+
+
 class CountSessions(Hook):
     """Ids of sessions are small numbers."""
 

@@ -4,10 +4,9 @@
 #ifndef ZKTEST_WALL_H
 #define ZKTEST_WALL_H
 
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "mapped.h"
 
 #define WALL_VARIABLE "ZKL_TEST_WALL" /* names the file */
 
@@ -20,15 +19,10 @@ struct wall {
     } clock[WALL_CLOCKS];
 };
 
-/* The file, made if it is not there; NULL if it can't be had. */
+/* As mapped_file. */
 static inline struct wall *wall_map(const char *name)
 {
-    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, sizeof(struct wall)) != 0)
-        return NULL;
-    void *wall = mmap(NULL, sizeof(struct wall), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    return wall == MAP_FAILED ? NULL : (struct wall *)wall;
+    return mapped_file(name, sizeof(struct wall));
 }
 
 /* What the clock of that process is off by; a new one is right. NULL: there are too many. */

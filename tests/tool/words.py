@@ -2,7 +2,6 @@
 """The words of the tests that are text."""
 import ctypes
 import fcntl
-import glob
 import json
 import mmap
 import os
@@ -12,12 +11,14 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import termios
 import threading
 import time
 from ctypes import byref, c_size_t
 
 import hooks
+from kills import Kills, children_of, guard_of, is_gone, number_of, state_of
 from world import Acl, Failure, LIB, Names, Options, Servers, Shared, Skipped, Stat, WAIT_MS, must, wait_until
 
 UUID = '_c_01234567-89ab-4def-8123-456789abcdef'
@@ -28,10 +29,6 @@ OPS = {'get': [4], 'acl': [6], 'list': [12, 8], 'connect': [-13]}
 DEFAULT = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP,
            signal.SIGPIPE]
 TEXT_MAX = 2**20
-
-
-def number_of(name):
-    return int(name) if name.isdigit() else signal.Signals['SIG' + name]
 
 
 def fits(count, text):
@@ -69,14 +66,6 @@ def check_said(text, said):
             raise Failure(f'"{word}" is not so: {text}')
 
 
-def state_of(pid):
-    """The letter of /proc, or X."""
-    try:
-        return pathlib.Path(f'/proc/{pid}/stat').read_text(encoding='utf-8', errors='replace').rpartition(')')[2].split()[0]
-    except OSError:
-        return 'X'
-
-
 class Job:
     """A process with what it says: on a terminal, or else in a file. By a line of sh these are zklock's arguments unless zklock,
     zklock-dev or exec is in it."""
@@ -99,6 +88,8 @@ class Job:
             os.close(slave)
 
     def text(self):
+        if self.output < 0:
+            return os.fsdecode(self.screen)
         if not self.columns:
             return os.fsdecode(os.pread(self.output, TEXT_MAX, 0))
         try:
@@ -122,6 +113,7 @@ class Job:
         status, text = self.status, self.text()
         if self.output >= 0:
             os.close(self.output)
+        self.screen, self.output = os.fsencode(text), -1
         if how.startswith('SIG'):
             good = os.WIFSIGNALED(status) and os.WTERMSIG(status) == number_of(how[3:]) and not os.WCOREDUMP(status)
         else:
@@ -130,23 +122,13 @@ class Job:
             raise Failure(f'status {status:#x}, not {how}: {text}')
         check_said(text, said)
 
-    def children(self):
-        return [int(pid) for name in glob.glob(f'/proc/{self.pid}/task/*/children')
-                for pid in pathlib.Path(name).read_text(encoding='utf-8').split()]
 
-    def guard(self):
-        for pid in self.children():
-            if pathlib.Path(f'/proc/{pid}/comm').read_text(encoding='utf-8') == 'zklock-guard\n':
-                return pid
-        raise Failure('it has no guard')
-
-
-class Words:
+class Words(Kills):
     """Of one test. A word is the method of its name; what a question returns is whether it is so."""
 
     def __init__(self, server, clocks):
         self.server, self.clocks, self.said = server, clocks, ()
-        self.jobs, self.works, self.proxies, self.links, self.traps, self.ensemble_ = {}, {}, {}, [], [], None
+        self.jobs, self.works, self.proxies, self.links, self.traps, self.pipes, self.ensemble_ = {}, {}, {}, [], [], {}, None
         self.wires = [server.session()]
         if clocks:
             clocks.began_ns = time.time_ns()
@@ -177,6 +159,8 @@ class Words:
             LIB.proxy_stop(proxy)
         for wire in self.wires:
             LIB.wire_close(wire)
+        for fd in sum(self.pipes.values(), ()):
+            os.close(fd)
         if self.ensemble_:
             self.ensemble_.stop()
         self.unheard.close()
@@ -226,10 +210,13 @@ class Words:
         os.environ[name] = str(self.pid_(who))
 
     def pid_(self, who):
+        """Of zklock A, of "guard:A", of "command:A", of the first "child:A", or a number."""
         kind, _, name = who.rpartition(':')
-        return self.works[name].pid if kind == 'command' else self.jobs[name].guard() if kind else self.jobs[name].pid
+        pid = int(who) if who.isdigit() else self.works[name].pid if kind == 'command' else self.jobs[name].pid
+        return guard_of(pid) if kind == 'guard' else next(iter(children_of(pid)), 0) if kind == 'child' else pid
 
     def kill(self, who, name):
+        must(not self.pid_(who), f'there is no {who}')
         os.kill(self.pid_(who), number_of(name))
 
     def ends(self, name, how):
@@ -245,7 +232,7 @@ class Words:
         return fits(self.works[name].signals[number_of(number)], times)
 
     def gone(self, who):
-        return state_of(self.pid_(who)) in 'XZ'
+        return is_gone(self.pid_(who))
 
     def stopped(self, who):
         return state_of(self.pid_(who)) == 'T'
@@ -512,6 +499,7 @@ class Words:
         except OSError as why:
             raise Skipped('this machine has no ::1') from why
 
-    def root_only(self):
-        if os.geteuid() != 0:
-            raise Skipped('this is for root')
+    def needs(self, line, why):
+        """Skipped if this line of sh fails."""
+        if subprocess.call(['sh', '-c', line], stderr=subprocess.DEVNULL) != 0:
+            raise Skipped(why)
