@@ -144,3 +144,14 @@ CODES_TEST(sasl_required_is_a_matter_of_credentials)
     proxy_set_hook(b->proxy, NULL, NULL);
     check_wait(fault_contenders(b->client) == 0, WAIT_MS);
 }
+
+/* The server asks for the right first. */
+WORLD_TEST(a_denied_delete_says_nothing_of_the_node)
+{
+    static const struct wire_acl no_delete = {1 | 4, "world", "anyone"}; /* READ, CREATE */
+    struct wire *wire = world_wire();
+
+    check_ok(wire_create_acl(wire, "/denied", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
+    check_num(wire_delete(wire, "/denied/none", -1), ==, WIRE_NOAUTH);
+    check_num(wire_delete(wire, "/none", -1), ==, WIRE_NONODE);
+}

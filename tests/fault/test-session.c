@@ -206,6 +206,37 @@ EXPIRY_TEST(loss_is_known_without_a_next_session)
     proxy_heal(b->proxy);
 }
 
+/* And another client may have held: so for a hold whose node was kept and one that was a writer's, as for each kind
+ * (cluster/behaviors: an_empty_window_is_in_doubt). */
+EXPIRY_TEST(a_kept_hold_and_a_downgraded_one_are_in_doubt)
+{
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_rwlock *ours = world_rwlock(b->client, "/session/rw", NULL),
+                      *theirs = world_rwlock(b->direct, "/session/rw", NULL);
+
+    options.retain_ms = QUIET_MS;
+    options.local_handoffs_max = 5;
+    struct zkl_mutex *lost[] = {world_mutex_with(b->client, path, &options),
+                                zkl_rwlock_reader(ours)};
+    check_ok(zkl_mutex_lock(lost[0]));
+    check_ok(zkl_mutex_lock(zkl_rwlock_writer(ours)));
+    check_ok(zkl_mutex_lock(lost[1]));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(ours)));
+    proxy_hole(b->proxy, PROXY_BOTH);
+    check_ok(zkl_mutex_lock_for(b->rival, WAIT_MS));
+    check_ok(zkl_mutex_lock_for(zkl_rwlock_writer(theirs), WAIT_MS));
+    for (int i = 0; i < 2; i++) {
+        check_num(zkl_mutex_window_ms(lost[i]), ==, 0);
+        check_num(zkl_mutex_unlock(lost[i]), ==, ZKL_EDOUBT);
+        check_true(strlen(zkl_error_detail()) > strlen(zkl_strerror(ZKL_EDOUBT)));
+        check_num(zkl_mutex_hold_count(lost[i]), ==, 0);
+    }
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(theirs)));
+    check_ok(zkl_mutex_unlock(b->rival));
+    proxy_cut(b->proxy);
+    proxy_heal(b->proxy);
+}
+
 /* --- a link that is told late ----------------------------------------------------------------- */
 
 /* A session's second link does not count as its first, which would leave out the wait of D, where the first one was over
