@@ -282,16 +282,11 @@ static void burst_over_the_edge(const struct root *root)
     crowd_check(&crowd, 3 * WAIT_MS);
 }
 
-WORLD_TEST(burst_over_the_zones_edge)
-{
-    burst_over_the_edge(&(struct root){.path = "/burst-hard", .next = NEAR_HARD});
-}
-
+WORLD_TEST_OF(burst_over_the_zones_edge,
+              burst_over_the_edge(&(struct root){.path = "/burst-hard", .next = NEAR_HARD}))
 /* Modes: F27. */
-WORLD_TEST(burst_over_the_counters_end)
-{
-    burst_over_the_edge(&(struct root){.path = "/burst-end", .next = NEAR_END});
-}
+WORLD_TEST_OF(burst_over_the_counters_end,
+              burst_over_the_edge(&(struct root){.path = "/burst-end", .next = NEAR_END}))
 
 /* --- what keeps a path from being renewed ----------------------------------------------------- */
 
