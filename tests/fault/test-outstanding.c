@@ -55,6 +55,7 @@ struct hall {
     struct zkl_permit *permits[PERMITS]; /* that they have */
     struct wire *wire;
     struct actor *actor;
+    int of_call;          /* that it makes: see struct kind */
     struct zkl_wait wait; /* of its acquires */
     char detail[300];     /* of its call */
     char node[200];       /* a raw client's contender at AT_ASKED */
@@ -171,11 +172,13 @@ static int use_rwlock(struct side *s, const struct hall *h)
     return read_rc != 0 ? rc : first(rc, zkl_mutex_unlock(read));
 }
 
-static int use_reader(struct side *s, const struct hall *h)
+/* Without a look at what it has: a reader, or the mutex of a semaphore. */
+static int use_plainly(struct side *s, const struct hall *h)
 {
-    int rc = got(s, zkl_mutex_acquire(zkl_rwlock_reader(s->rwlock), &h->wait, NULL));
+    struct zkl_mutex *mutex = h->of_call == AT_RWLOCK ? zkl_rwlock_reader(s->rwlock) : s->one;
+    int rc = got(s, zkl_mutex_acquire(mutex, &h->wait, NULL));
 
-    return rc != 0 ? rc : zkl_mutex_unlock(zkl_rwlock_reader(s->rwlock));
+    return rc != 0 ? rc : zkl_mutex_unlock(mutex);
 }
 
 /* Others can have the rest, and no more. */
@@ -197,9 +200,10 @@ static void check_permits(const struct hall *h, struct zkl_permit *const *permit
         check_ok(zkl_permit_release(others[i]));
 }
 
-static int use_permits(struct side *s, const struct hall *h, int count)
+static int use_permits(struct side *s, const struct hall *h)
 {
     struct zkl_permit *permits[PERMITS];
+    int count = h->of_call;
     int rc = got(s, zkl_semaphore_acquire(s->semaphore, count, &h->wait, permits));
 
     if (rc != 0)
@@ -211,25 +215,10 @@ static int use_permits(struct side *s, const struct hall *h, int count)
     return rc;
 }
 
-static int use_permit(struct side *s, const struct hall *h)
+static int use_members(struct side *s, const struct hall *h)
 {
-    return use_permits(s, h, 1);
-}
-
-static int use_semaphore(struct side *s, const struct hall *h)
-{
-    return use_permits(s, h, PERMITS - 1);
-}
-
-static int use_one(struct side *s, const struct hall *h)
-{
-    int rc = got(s, zkl_mutex_acquire(s->one, &h->wait, NULL));
-
-    return rc != 0 ? rc : zkl_mutex_unlock(s->one);
-}
-
-static int use_members(struct zkl_multi *multi, struct side *s, const struct hall *h)
-{
+    int count = h->of_call;
+    struct zkl_multi *multi = count == MEMBERS ? s->multi : s->as_one;
     int codes[MEMBERS], rc = got(s, zkl_multi_acquire(multi, &h->wait, NULL));
 
     if (rc != 0)
@@ -240,19 +229,9 @@ static int use_members(struct zkl_multi *multi, struct side *s, const struct hal
         check_num(zkl_multi_still_held(multi, 1), ==, 1);
     }
     rc = zkl_multi_unlock(multi, codes);
-    for (int i = 0; multi == s->as_one && h->alone && i < MEMBERS - 1; i++)
+    for (int i = 0; count < MEMBERS && h->alone && i < count; i++)
         check_num(codes[i], ==, rc);
     return rc;
-}
-
-static int use_multi(struct side *s, const struct hall *h)
-{
-    return use_members(s->multi, s, h);
-}
-
-static int use_as_one(struct side *s, const struct hall *h)
-{
-    return use_members(s->as_one, s, h);
 }
 
 static int operate_mutex(struct side *s, const struct hall *h)
@@ -333,32 +312,36 @@ static int take_away(struct side *s, const struct hall *h)
 static const struct kind {
     const char *name;
     int (*use)(struct side *s, const struct hall *h);
+    int of_call;           /* its place, or how many permits or members */
     bool waits;            /* for whoever has it */
     bool fully;            /* each of its requests, in a short run, too */
     enum proxy_op creates; /* its nodes, if it is a lock */
 } kinds[] = {
-    {"mutex", use_mutex, true, true, PROXY_CREATE2},
-    {"write lock, read lock", use_rwlock, true, true, PROXY_CREATE2},
-    {"read lock", use_reader, true, false, PROXY_CREATE2},
-    {"permit", use_permit, true, true, PROXY_CREATE2},
-    {"permits", use_semaphore, true, false, PROXY_CREATE2},
-    {"semaphore mutex", use_one, true, false, PROXY_CREATE2},
-    {"multi-lock", use_multi, true, false, PROXY_MULTI},
-    {"multi-lock in one transaction", use_as_one, true, true, PROXY_MULTI},
-    {"mutex, by operations", operate_mutex, true, false, PROXY_CREATE2},
-    {"permits, by operations", operate_permits, true, false, PROXY_CREATE2},
-    {"multi-lock, by operations", operate_multi, true, false, PROXY_MULTI},
-    {"revoke", ask, true, false, 0},
-    {"number of permits", set_number, false, false, 0},
-    {"inspect", look, false, false, 0},
-    {"break", take_away, false, false, 0},
+    {"mutex", use_mutex, 0, true, true, PROXY_CREATE2},
+    {"write lock, read lock", use_rwlock, 0, true, true, PROXY_CREATE2},
+    {"read lock", use_plainly, AT_RWLOCK, true, false, PROXY_CREATE2},
+    {"permit", use_permits, 1, true, true, PROXY_CREATE2},
+    {"permits", use_permits, PERMITS - 1, true, false, PROXY_CREATE2},
+    {"semaphore mutex", use_plainly, AT_ONE, true, false, PROXY_CREATE2},
+    {"multi-lock", use_members, MEMBERS, true, false, PROXY_MULTI},
+    {"multi-lock in one transaction", use_members, MEMBERS - 1, true, true, PROXY_MULTI},
+    {"mutex, by operations", operate_mutex, 0, true, false, PROXY_CREATE2},
+    {"permits, by operations", operate_permits, 0, true, false, PROXY_CREATE2},
+    {"multi-lock, by operations", operate_multi, 0, true, false, PROXY_MULTI},
+    {"revoke", ask, 0, true, false, 0},
+    {"number of permits", set_number, 0, false, false, 0},
+    {"inspect", look, 0, false, false, 0},
+    {"break", take_away, 0, false, false, 0},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static int act_use(struct zkl_mutex *kind, void *hall)
 {
     struct hall *h = hall;
-    int rc = ((const struct kind *)(const void *)kind)->use(&h->ours, h);
+    const struct kind *k = (const struct kind *)(const void *)kind;
+
+    h->of_call = k->of_call;
+    int rc = k->use(&h->ours, h);
 
     snprintf(h->detail, sizeof h->detail, "%s", zkl_error_detail());
     return rc;
