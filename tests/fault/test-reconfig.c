@@ -183,12 +183,9 @@ WORLD_TEST(three_servers_are_replaced_by_others)
     zookeeper_close(zh);
 }
 
-int main(int argc, char **argv)
-{
-    struct zks_options options = fault_options();
+FAULT_MAIN({
     options.nodes = NODES;
     options.reconfig = true;
     for (int i = OLD; i < NODES; i++)
         options.observer[i] = true;
-    return fault_main(argc, argv, &options);
-}
+})
