@@ -43,16 +43,16 @@ MULTI_TEST(a_multi_lock_starts_over_after_an_expiry)
 {
     for (int contended = 0; contended < MEMBERS; contended++) {
         check_ok(zkl_mutex_lock(rivals[contended]));
-        actor_begin(b->actor, act_multi_lock, NULL, multi);
+        act_begin(b->actor, act_multi_lock, NULL, multi);
         check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
         fault_expire(b->client, 0);
         check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
-        check_true(actor_busy(b->actor));
+        check_true(act_busy(b->actor));
         check_ok(zkl_mutex_unlock(rivals[contended]));
-        check_ok(actor_end(b->actor, WAIT_MS));
+        check_ok(act_end(b->actor, WAIT_MS));
         for (int i = 0; i < MEMBERS; i++)
             check_num(fault_children(b->wire, paths[i]), ==, 1);
-        check_ok(actor_do(b->actor, act_multi_unlock, NULL, multi));
+        check_ok(act_do(b->actor, act_multi_unlock, NULL, multi));
         check_rest(b);
     }
 }
@@ -66,7 +66,7 @@ static void check_one_deadline(struct bench *b, struct zkl_multi *all)
         check_ok(zkl_mutex_lock(rivals[i]));
     int64_t start = net_now_ms();
     lag_begin();
-    actor_begin(b->actor, act_multi_lock_for_long, NULL, all);
+    act_begin(b->actor, act_multi_lock_for_long, NULL, all);
     for (int i = 0; i < MEMBERS - 1; i++) {
         check_wait(fault_children(b->wire, paths[i]) == 2, WAIT_MS);
         for (int behind = i + 1; behind < MEMBERS; behind++)
@@ -74,7 +74,7 @@ static void check_one_deadline(struct bench *b, struct zkl_multi *all)
         check_wait(net_now_ms() - start > LONG_MS / 2 + 200 * i, WAIT_MS);
         check_ok(zkl_mutex_unlock(rivals[i]));
     }
-    check_num(actor_end(b->actor, WAIT_MS), ==, ZKL_ETIMEDOUT);
+    check_num(act_end(b->actor, WAIT_MS), ==, ZKL_ETIMEDOUT);
     check_num(lag_end_ms(), <, LONG_MS * 3 / 2); /* the second member's own time would end here */
     check_num(net_now_ms() - start, >=, LONG_MS);
     for (int i = 0; i < MEMBERS; i++)

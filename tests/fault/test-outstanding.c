@@ -349,7 +349,7 @@ static int act_use(struct zkl_mutex *kind, void *hall)
 
 static void begin(struct hall *h, const struct kind *kind)
 {
-    actor_begin(h->actor, act_use, (struct zkl_mutex *)(void *)kind, h);
+    act_begin(h->actor, act_use, (struct zkl_mutex *)(void *)kind, h);
 }
 
 /* --- scenes ----------------------------------------------------------------------------------- */
@@ -421,7 +421,7 @@ static bool begin_and_hold(struct hall *h, const struct kind *kind, int n)
 {
     check_ok(h->trial->hold(h->proxy, PROXY_ANY, n));
     begin(h, kind);
-    while (actor_busy(h->actor) && proxy_wait_held(h->proxy, 20) != 0)
+    while (act_busy(h->actor) && proxy_wait_held(h->proxy, 20) != 0)
         ;
     return proxy_wait_held(h->proxy, 0) == 0;
 }
@@ -455,7 +455,7 @@ static void check_after_expiry(struct hall *h, const struct kind *kind, int rc)
     check_wait(all_gone(h), WAIT_MS);
     make_node(h);
     begin(h, kind);
-    check_ok(actor_end(h->actor, WAIT_MS));
+    check_ok(act_end(h->actor, WAIT_MS));
     check_wait(fault_calls(h->ours.client) == 0, WAIT_MS);
 }
 
@@ -469,12 +469,12 @@ static bool expire_at(struct hall *h, const struct kind *kind, int n)
         if (!h->trial->late)
             proxy_cut(h->proxy);
         proxy_release(h->proxy);
-        int rc = actor_end(h->actor, WAIT_MS);
+        int rc = act_end(h->actor, WAIT_MS);
         if (kind->use == use_mutex && n <= 2 && rc == ZKL_ELOST) /* what was granted is */
             check_wait(h->ours.told.lost == 1, WAIT_MS);
         check_after_expiry(h, kind, rc);
     } else {
-        check_ok(actor_end(h->actor, WAIT_MS));
+        check_ok(act_end(h->actor, WAIT_MS));
     }
     h->expires = false;
     leave(h);
@@ -498,7 +498,7 @@ static bool begin_and_lose(struct hall *h, const struct kind *kind, int n)
         check_ok(proxy_drop_reply(h->proxy, kind->creates, 1, PROXY_THEN_CUT));
     check_ok(trial->drop(h->proxy, PROXY_ANY, n + trial->recovers, trial->then));
     begin(h, kind);
-    while (actor_busy(h->actor) && proxy_wait_dropped(h->proxy, 20) != 0 &&
+    while (act_busy(h->actor) && proxy_wait_dropped(h->proxy, 20) != 0 &&
            !(h->contended && waits(h)))
         ;
     return proxy_wait_dropped(h->proxy, 0) == 0;
@@ -522,7 +522,7 @@ static void check_works(struct hall *h, const struct kind *kind)
     proxy_disarm(h->proxy);
     make_node(h);
     begin(h, kind);
-    check_ok(actor_end(h->actor, WAIT_MS));
+    check_ok(act_end(h->actor, WAIT_MS));
     h->alone = false;
 }
 
@@ -531,7 +531,7 @@ static bool lose_at(struct hall *h, const struct kind *kind, int n)
     enter(h, false);
     h->alone = true;
     bool lost = begin_and_lose(h, kind, n);
-    check_after_loss(h, kind, actor_end(h->actor, WAIT_MS));
+    check_after_loss(h, kind, act_end(h->actor, WAIT_MS));
     check_works(h, kind);
     leave(h);
     return lost;
@@ -551,7 +551,7 @@ static void check_after_close(struct hall *h, const struct kind *kind, int rc)
     if (rc != 0 && rc != ZKL_ECLOSED && rc != ZKL_ELOST && !is_unanswered(rc))
         fail_msg("%s: %d", kind->name, rc);
     begin(h, kind);
-    check_num(actor_end(h->actor, WAIT_MS), ==, ZKL_ECLOSED);
+    check_num(act_end(h->actor, WAIT_MS), ==, ZKL_ECLOSED);
 }
 
 static bool close_at(struct hall *h, const struct kind *kind, int n)
@@ -560,11 +560,11 @@ static bool close_at(struct hall *h, const struct kind *kind, int n)
     bool held = begin_and_hold(h, kind, n);
     if (held) {
         close_ours(h, n % 3 == 2);
-        int rc = actor_end(h->actor, 5000);
+        int rc = act_end(h->actor, 5000);
         proxy_release(h->proxy);
         check_after_close(h, kind, rc);
     } else {
-        check_ok(actor_end(h->actor, WAIT_MS));
+        check_ok(act_end(h->actor, WAIT_MS));
     }
     leave(h);
     return held;
@@ -652,7 +652,7 @@ static bool give_up_at(struct hall *h, const struct kind *kind, int n)
     if (code == ZKL_ECANCELED && lost)
         zkl_cancel_set(h->wait.cancel);
     lag_begin();
-    int rc = actor_end(h->actor, WAIT_MS);
+    int rc = act_end(h->actor, WAIT_MS);
     bool gave_up = rc == code;
     bool unlocks = kind->use == use_rwlock; /* the write lock, without an answer */
     check_true(lag_end_ms() < REST_MS || !gave_up || unlocks);
@@ -667,7 +667,7 @@ static bool give_up_at(struct hall *h, const struct kind *kind, int n)
                    WAIT_MS);
         proxy_disarm(h->proxy);
         begin(h, kind);
-        check_ok(actor_end(h->actor, WAIT_MS));
+        check_ok(act_end(h->actor, WAIT_MS));
     }
     check_after_loss(h, kind, gave_up ? 0 : rc);
     h->alone = true;
@@ -721,7 +721,7 @@ static void wait_for_them(struct hall *h, const struct kind *kind)
     they_take_all(h);
     begin(h, kind);
     check_wait(waits(h), WAIT_MS);
-    check_true(actor_busy(h->actor));
+    check_true(act_busy(h->actor));
 }
 
 /* False: it waits before its nth request. */
@@ -730,11 +730,11 @@ static bool lose_and_wait_at(struct hall *h, const struct kind *kind, int n)
     enter(h, true);
     they_take_all(h);
     bool lost = begin_and_lose(h, kind, n);
-    check_true(actor_busy(h->actor));
+    check_true(act_busy(h->actor));
     if (n % 2) /* else they release while it recovers */
         check_wait(fault_connected(h->ours.client) && waits(h), WAIT_MS);
     they_let_go(h);
-    check_after_loss(h, kind, actor_end(h->actor, WAIT_MS));
+    check_after_loss(h, kind, act_end(h->actor, WAIT_MS));
     proxy_disarm(h->proxy);
     leave(h);
     return lost;
@@ -753,7 +753,7 @@ static bool lose_behind_a_wait_at(struct hall *h, const struct kind *kind, int n
     int64_t links = fault_links(h->ours.client);
     check_ok(h->trial->drop(h->proxy, PROXY_ANY, n, h->trial->then));
     zkl_cancel_set(h->wait.cancel);
-    check_num(actor_end(h->actor, REST_MS), ==, ZKL_ECANCELED);
+    check_num(act_end(h->actor, REST_MS), ==, ZKL_ECANCELED);
     check_wait(proxy_wait_dropped(h->proxy, 0) == 0 ||
                    (fault_contenders(h->ours.client) == 0 && fault_watches(h->ours.client) == 0),
                WAIT_MS);
@@ -786,10 +786,10 @@ static bool expire_while_waiting(struct hall *h, const struct kind *kind, int n)
     wait_for_them(h, kind);
     fault_expire(h->ours.client, 0);
     check_wait(connected_anew(h) && waits(h), WAIT_MS);
-    check_true(actor_busy(h->actor));
+    check_true(act_busy(h->actor));
     h->session = fault_session(h->ours.client);
     they_let_go(h);
-    check_ok(actor_end(h->actor, WAIT_MS));
+    check_ok(act_end(h->actor, WAIT_MS));
     check_num(h->ours.told.lost, ==, 0);
     leave(h);
     return true;
@@ -802,7 +802,7 @@ static bool close_while_it_waits(struct hall *h, const struct kind *kind, int n)
 {
     wait_for_them(h, kind);
     close_ours(h, n > 1);
-    check_num(actor_end(h->actor, 5000), ==, ZKL_ECLOSED);
+    check_num(act_end(h->actor, 5000), ==, ZKL_ECLOSED);
     they_let_go(h);
     leave(h);
     return n == 1;
@@ -825,7 +825,7 @@ static bool wait_without_a_watch(struct hall *h, const struct kind *kind, int n)
     they_take_all(h);
     limit_watches(h, 20);
     begin(h, kind);
-    check_num(actor_end(h->actor, WAIT_MS), ==, ZKL_ESYSTEM);
+    check_num(act_end(h->actor, WAIT_MS), ==, ZKL_ESYSTEM);
     check_true(strstr(h->detail, "watch is available") != NULL);
     check_true(kind->use != use_mutex ||
                strstr(h->detail, "as many nodes as it can restore") != NULL);
@@ -835,12 +835,12 @@ static bool wait_without_a_watch(struct hall *h, const struct kind *kind, int n)
     begin(h, kind);
     check_wait(waits(h), WAIT_MS);
     they_let_go(h);
-    check_ok(actor_end(h->actor, WAIT_MS));
+    check_ok(act_end(h->actor, WAIT_MS));
     limit_watches(h, 20);
     make_node(h);
     h->contended = false;
     begin(h, kind);
-    check_ok(actor_end(h->actor, WAIT_MS));
+    check_ok(act_end(h->actor, WAIT_MS));
     leave(h);
     return true;
 }

@@ -63,12 +63,12 @@ PERMITS_TEST(a_try_in_vain_keeps_nobody_out)
 
     for (int i = 0; i < test_length(30, 3); i++) {
         check_ok(proxy_hold_request(b->proxy, PROXY_CREATE2, 1));
-        actor_begin(b->actor, act_try, NULL, semaphore);
+        act_begin(b->actor, act_try, NULL, semaphore);
         check_ok(proxy_wait_held(b->proxy, WAIT_MS));
         check_ok(acquire(theirs, PERMITS, permits));
         check_wait(fault_children(b->wire, locks) == 0, WAIT_MS);
         proxy_release(b->proxy);
-        check_num(actor_end(b->actor, WAIT_MS), ==, ZKL_EBUSY);
+        check_num(act_end(b->actor, WAIT_MS), ==, ZKL_EBUSY);
         check_wait(fault_children(b->wire, locks) == 0, WAIT_MS);
         check_wait(fault_children(b->wire, leases) == PERMITS, WAIT_MS);
         for (int j = 0; j < PERMITS; j++)
@@ -137,7 +137,7 @@ static void check_waits(struct bench *b)
 
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
-    check_true(actor_busy(b->actor));
+    check_true(act_busy(b->actor));
 }
 
 /* The number is 1, and the rival has two permits: the waiter gets one when both are released. */
@@ -147,7 +147,7 @@ static void check_gets_the_last(struct bench *b, struct zkl_permit *others[])
     check_ok(zkl_permit_release(others[1]));
     check_waits(b);
     check_ok(zkl_permit_release(others[0]));
-    check_ok(actor_end(b->actor, WAIT_MS));
+    check_ok(act_end(b->actor, WAIT_MS));
     check_ok(zkl_permit_release(got));
     check_rest(b);
 }
@@ -165,7 +165,7 @@ WORLD_TEST(a_number_is_lowered_unseen_by_a_waiter)
         check_ok(proxy_refuse(b->proxy, in_doubt));
         if (in_doubt)
             check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 2, PROXY_THEN_CUT));
-        actor_begin(b->actor, act_acquire, NULL, NULL);
+        act_begin(b->actor, act_acquire, NULL, NULL);
         check_ok(in_doubt ? proxy_wait_dropped(b->proxy, WAIT_MS) : 0);
         check_wait(fault_children(b->wire, leases) == PERMITS + 1 - in_doubt, WAIT_MS);
         lose_link(b->proxy);
@@ -190,14 +190,14 @@ PERMITS_TEST(a_loss_is_heard_of_by_who_began_anew)
     check_ok(zkl_semaphore_set_callback(ours, told_fn, &b->told));
     struct zkl_multi *multi = world_multi(b->client, members, 2);
     check_ok(zkl_mutex_lock(other));
-    actor_begin(b->actor, act_multi_lock, NULL, multi);
+    act_begin(b->actor, act_multi_lock, NULL, multi);
     check_wait(fault_children(b->wire, "/permits/t") == 2, WAIT_MS);
     fault_renew_session(b->client);
     check_wait(fault_children(b->wire, "/permits/t") == 2, WAIT_MS);
     check_ok(zkl_mutex_unlock(other));
-    check_ok(actor_end(b->actor, WAIT_MS));
+    check_ok(act_end(b->actor, WAIT_MS));
     check_num(b->told.lost, ==, 0);
     fault_expire(b->client, 0);
     check_wait(b->told.lost == 1, WAIT_MS);
-    check_num(actor_do(b->actor, act_multi_unlock, NULL, multi), ==, ZKL_ELOST);
+    check_num(act_do(b->actor, act_multi_unlock, NULL, multi), ==, ZKL_ELOST);
 }
