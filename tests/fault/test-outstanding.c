@@ -459,13 +459,26 @@ static void check_after_expiry(struct hall *h, const struct kind *kind, int rc)
     check_wait(fault_calls(h->ours.client) == 0, WAIT_MS);
 }
 
+/* Two of three sessions are old: a client pauses for a second before the one behind a young one. */
+static void expire_ours(struct hall *h, long n)
+{
+    struct zkl_driver *d = h->ours.client->driver;
+    const int64_t hour_ns = INT64_C(3600000000000);
+
+    zkl_driver_lock(d);
+    d->core.session.born.mono_ns -= n % 3 != 0 ? hour_ns : 0;
+    d->core.session.born.boot_ns -= n % 3 != 0 ? hour_ns : 0;
+    zkl_driver_unlock(d);
+    fault_expire(h->ours.client, 0);
+}
+
 static bool expire_at(struct hall *h, const struct kind *kind, int n)
 {
     enter(h, false);
     h->expires = true;
     bool held = begin_and_hold(h, kind, n);
     if (held) {
-        fault_expire(h->ours.client, 0);
+        expire_ours(h, n);
         if (!h->trial->late)
             proxy_cut(h->proxy);
         proxy_release(h->proxy);
@@ -784,7 +797,7 @@ static bool expire_while_waiting(struct hall *h, const struct kind *kind, int n)
     if (n > 1)
         return false;
     wait_for_them(h, kind);
-    fault_expire(h->ours.client, 0);
+    expire_ours(h, kind - kinds);
     check_wait(connected_anew(h) && waits(h), WAIT_MS);
     check_true(act_busy(h->actor));
     h->session = fault_session(h->ours.client);
