@@ -45,9 +45,11 @@ class Fault:
 KILL, PAUSE, WIPE = Fault('server killed', 18, 'server', 100, 2500), Fault('server paused', 13, 'server', 200, 4000), \
     Fault("server's data wiped", 4, 'server', 100, 2500)
 CLIENT_KILL, CLIENT_PAUSE = Fault('client killed', 14, 'client', 50, 2000), Fault('client paused', 18, 'client')
-LINKS = [Fault(name, often, 'link', 100, 4000) for name, often in (
-    ('link cut', 4), ('link with a hole', 6), ('link delayed', 3), ('answer lost', 6), ('request lost', 3),
-    ('link half open', 3), ('link trickling', 3))]
+# How chaos.c has it, and the bounds of a number that it takes.
+VERBS = {'link cut': ('cut',), 'link with a hole': ('hole', 1, 3), 'link delayed': ('delay', 5, 300),
+         'answer lost': ('lose_answer',), 'request lost': ('lose_request',), 'link half open': ('half_open',),
+         'link trickling': ('trickle', 1, 9)}
+LINKS = [Fault(name, often, 'link', 100, 4000) for name, often in zip(VERBS, (4, 6, 3, 6, 3, 3, 3))]
 NODE_CUT, CLOCK_STEP = Fault('servers cut apart', 10, 'cut', 500, 5000), Fault('clock stepped', 5, 'clock')
 FAULTS = [KILL, PAUSE, WIPE, CLIENT_KILL, CLIENT_PAUSE, *LINKS, NODE_CUT, CLOCK_STEP]
 
@@ -195,21 +197,11 @@ class Testbed:
             CUT if self.percent(60) else SILENT
 
     def strike_link(self, fault, link):
-        if fault.name == 'link with a hole':
-            self.host.ask('link hole', *link, self.chance.randint(1, 3))
-        elif fault.name == 'link delayed':
-            self.host.ask('link delay', *link, self.chance.randint(5, 300))
-        elif fault.name == 'request lost':
-            self.host.ask('link lose_request', *link, *self.loss())
-        elif fault.name == 'answer lost':
-            operation, nth, then = self.loss()
-            self.host.ask('link lose_answer', *link, EVENT if operation == ANY or self.percent(20) else operation, nth, then)
-        elif fault.name == 'link half open':
-            self.host.ask('link half_open', *link)
-        elif fault.name == 'link trickling':
-            self.host.ask('link trickle', *link, self.chance.randint(1, 9))
-        else:
-            self.host.ask('link cut', *link)
+        verb, *between = VERBS[fault.name]
+        more = [self.chance.randint(*between)] if between else self.loss() if verb.startswith('lose_') else []
+        if verb == 'lose_answer' and (more[0] == ANY or self.percent(20)):
+            more = EVENT, *more[1:]
+        self.host.ask(f'link {verb}', *link, *more)
 
     def link(self, fault, until_ms):
         """On the link that is in use, or on all of the client."""

@@ -59,27 +59,33 @@ static int length_ms(struct player *w)
     return chance(&w->chance, 20) ? chance_between(&w->chance, 50, 400) : 10;
 }
 
-static struct zkl_wait wait_for_ms(int ms)
+/* So often with a deadline, of at most that. */
+static struct zkl_wait some_wait(struct player *w, int percent, int most_ms)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    wait.deadline_ns = zkl_now_ns() + ms * MS;
+    if (chance(&w->chance, percent))
+        wait.deadline_ns = zkl_now_ns() + chance_between(&w->chance, 1, most_ms) * MS;
     return wait;
 }
 
 /* --- the roles -------------------------------------------------------------------------------- */
 
-static bool play_plain(struct player *w)
+static bool play_simply(struct player *w)
 {
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    bool pair = w->role == PERMIT_USER && chance(&w->chance, 50);
+    struct handle *handle = w->role == ONE_PERMIT ? w->single
+                            : w->role == PLAIN    ? handle_find("mutex")
+                                                  : handle_find(pair ? "pair" : "permits");
+    struct zkl_wait wait = some_wait(w, w->role == PERMIT_USER ? 20 : 0, 300);
 
-    return visit(w, handle_find("mutex"), &wait, length_ms(w));
+    return visit(w, handle, &wait, length_ms(w));
 }
 
 /* A deadline, or a cancel object that is set beforehand or not at all. */
 static bool play_hurried(struct player *w)
 {
-    struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 1, 400));
+    struct zkl_wait wait = some_wait(w, 100, 400);
     struct zkl_cancel *cancel = NULL;
 
     if (chance(&w->chance, 20) && zkl_cancel_new(&cancel) == 0) {
@@ -156,11 +162,9 @@ static void downgrade(struct player *w, struct granted *writer)
 static bool play_reads(struct player *w)
 {
     bool reads = chance(&w->chance, 60);
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_wait wait = some_wait(w, 20, 300);
     struct granted h;
 
-    if (chance(&w->chance, 20))
-        wait = wait_for_ms(chance_between(&w->chance, 1, 300));
     if (!take(w, &h, handle_find(reads ? "rwlock.read" : "rwlock.write"), &wait))
         return false;
     granted_work(&h, length_ms(w));
@@ -171,23 +175,13 @@ static bool play_reads(struct player *w)
     return true;
 }
 
-static bool play_permits(struct player *w)
-{
-    struct handle *permits = handle_find(chance(&w->chance, 50) ? "permits" : "pair");
-    struct zkl_wait wait = ZKL_WAIT_INIT;
-
-    if (chance(&w->chance, 20))
-        wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    return visit(w, permits, &wait, length_ms(w));
-}
-
 static bool play_several(struct player *w)
 {
     struct handle *members[] = {
         handle_find("mutex"), handle_find(chance(&w->chance, 50) ? "rwlock.read" : "rwlock.write"),
         handle_find("permits")};
     int first = chance_between(&w->chance, 0, 1), count = chance_between(&w->chance, 2, 3 - first);
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_wait wait = some_wait(w, 30, 300);
     struct handle multi;
 
     int rc = handle_of(&multi, peer_client(), members + first, (size_t)count);
@@ -195,8 +189,6 @@ static bool play_several(struct player *w)
         call_odd(w, "new multi-lock", rc);
         return false;
     }
-    if (chance(&w->chance, 30))
-        wait = wait_for_ms(chance_between(&w->chance, 1, 300));
     bool granted = visit(w, &multi, &wait, length_ms(w));
     rc = multi.kind->free(&multi);
     if (rc != 0)
@@ -224,13 +216,6 @@ static bool play_leases(struct player *w)
     return true;
 }
 
-static bool play_single(struct player *w)
-{
-    struct zkl_wait wait = ZKL_WAIT_INIT;
-
-    return visit(w, w->single, &wait, length_ms(w));
-}
-
 static bool may_be_asked(int rc)
 {
     return rc == 0 || rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED || rc == ZKL_ENONODE;
@@ -240,7 +225,7 @@ static bool may_be_asked(int rc)
 static void ask_to_go(struct player *w, const char *path)
 {
     const struct zkl_inspection *seen = NULL;
-    struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 100, 1000));
+    struct zkl_wait wait = some_wait(w, 100, 1000);
 
     call_begin(w);
     int rc = zkl_inspect(peer_client(), path, 500, &seen);
@@ -275,8 +260,8 @@ static bool play_asked_to_go(struct player *w)
 bool role_play(struct player *w)
 {
     static bool (*const plays[ROLES])(struct player *) = {
-        play_plain,   play_hurried, play_try,    play_reads,      play_permits,
-        play_several, play_leases,  play_single, play_asked_to_go};
+        play_simply,  play_hurried, play_try,    play_reads,      play_simply,
+        play_several, play_leases,  play_simply, play_asked_to_go};
 
     return plays[w->role](w);
 }

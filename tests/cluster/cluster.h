@@ -17,6 +17,7 @@
 #include <zklock/inspect.h>
 #include <zklock/zklock.h>
 
+#include "actor.h"
 #include "check.h"
 #include "closed.h"
 #include "tool/fourlw.h"
@@ -72,25 +73,7 @@ int cluster_children(const char *path);
 void cluster_child(const char *path, size_t nth, char *out, size_t size);
 const char *child_of(const char *path, size_t nth); /* the same, good for some more calls */
 
-/* --- actors ------------------------------------------------------------------------------------
- * An actor is a thread that runs the functions that a test gives it, one after another. With actors
- * a test can order what several threads do, one step a line. Only the test's thread asserts. */
-struct actor;
-typedef int (*actor_fn)(void *arg);
-
-struct actor *actor_new(void);
-struct actor *world_actor(void); /* idle when the test returns */
-/* Begin; the actor must be idle. */
-void actor_begin(struct actor *actor, actor_fn fn, void *arg);
-/* 1 once what was begun is done. */
-bool actor_is_done(struct actor *actor);
-/* Wait until the actor is done, and return its result. The test fails if that takes longer than
- * WAIT_MS. */
-int actor_result(struct actor *actor);
-int actor_do(struct actor *actor, actor_fn fn, void *arg);
-pthread_t actor_thread(const struct actor *actor);
-/* The thread ends. */
-void actor_end(struct actor *actor);
+/* --- actors ----------------------------------------------------------------------------------- */
 
 /* Many of them do the same, each with a member of an array as its argument; of size 0: all with one. */
 struct crowd {

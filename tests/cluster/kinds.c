@@ -146,7 +146,7 @@ static struct zkl_permit *permit_out(struct party *p)
 int lock_release(struct party *p)
 {
     if (p->lock->multi)
-        return zkl_multi_unlock(p->lock->multi, NULL);
+        return zkl_multi_unlock(p->lock->multi, p->codes);
     return p->lock->kind->is_permit ? zkl_permit_release(permit_out(p))
                                     : zkl_mutex_unlock(p->lock->mutex);
 }
@@ -154,7 +154,7 @@ int lock_release(struct party *p)
 int lock_start_release(struct party *p, zkl_done_fn fn, void *arg)
 {
     if (p->lock->multi)
-        return zkl_multi_unlock_async(p->owner, p->lock->multi, NULL, fn, arg);
+        return zkl_multi_unlock_async(p->owner, p->lock->multi, p->codes, fn, arg);
     return p->lock->kind->is_permit ? zkl_permit_release_async(permit_out(p), fn, arg)
                                     : zkl_mutex_unlock_async(p->owner, p->lock->mutex, fn, arg);
 }
@@ -389,7 +389,10 @@ int take_with(struct party *p, struct zkl_cancel *cancel)
 
 static int release_here(void *party)
 {
-    return lock_release(party);
+    struct party *p = party;
+    int rc = lock_release(p);
+    snprintf(p->detail, sizeof p->detail, "%s", zkl_error_detail());
+    return rc;
 }
 
 int give(struct party *p)
@@ -398,7 +401,11 @@ int give(struct party *p)
         return actor_do(p->actor, release_here, p);
     struct completion done = {0};
     int rc = lock_start_release(p, note_completion, &done);
-    return rc != 0 ? rc : completion_code(&done);
+    if (rc != 0)
+        return rc;
+    check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
+    memcpy(p->detail, done.detail, sizeof p->detail);
+    return completion_code(&done);
 }
 
 struct renewal {

@@ -51,6 +51,7 @@ struct party {
     struct zkl_wait wait; /* of the next acquire, and what that got */
     struct zkl_grant grants[2];
     struct zkl_permit *permit;
+    int codes[2]; /* of a multi-lock's members, by its last release */
     char detail[300];
     int started; /* an operation: 0, or why it was refused at once */
     struct completion done;

@@ -1128,6 +1128,75 @@ BEHAVIOR_TEST(a_release_without_a_link_is_unconfirmed)
     check_queue(s, 0);
 }
 
+static void check_release(int rc, int code)
+{
+    check_num(rc, ==, code);
+    check_num(zkl_error_is_lost(rc), ==, code == ZKL_EDOUBT);
+    check_num(zkl_error_is_retryable(rc), ==, 0);
+}
+
+static void check_codes(const struct party *p, int code)
+{
+    for (int i = 0; p->lock->kind->is_multi && i < 2; i++)
+        check_num(p->codes[i], ==, code);
+}
+
+/* Goal: each release of a hold whose window was empty says so, as another client may have held by then, which has held
+ * all the time. Modes: F9. */
+BEHAVIOR_TEST(an_empty_window_is_in_doubt, .after = EXPIRES)
+{
+    hold(s, &s->me);
+    int count = s->kind->of_handle ? 1 : 2;
+    check_ok(count > 1 ? take(&s->me) : 0);
+    proxy_hole(s->proxy, PROXY_BOTH);
+    check_ok(take(&s->rival));
+    check_num(ask(&s->me)->window_ms, ==, 0);
+    while (count-- > 0) {
+        check_release(give(&s->me), ZKL_EDOUBT);
+        check_true(strlen(s->me.detail) > strlen(zkl_strerror(ZKL_EDOUBT)));
+        check_num(ask(&s->me)->count, ==, count);
+    }
+    check_codes(&s->me, ZKL_EDOUBT);
+    check_release(give(&s->rival), 0);
+    proxy_cut(s->proxy);
+    proxy_heal(s->proxy);
+}
+
+/* The release of who holds has begun before the window was over; false: it had not, on a busy machine. */
+static bool releases_in_time(struct scene *s, struct zkl_mutex *beside)
+{
+    struct completion done = {0};
+
+    check_ok(zkl_mutex_lock_for(beside, WAIT_MS));
+    hold(s, &s->me);
+    /* The first window is longer. */
+    check_wait(zkl_mutex_window_ms(beside) < lag_session_ms(EXPIRING_MS) * 5 / 8, WAIT_MS);
+    proxy_hole(s->proxy, PROXY_BOTH);
+    check_ok(lock_start_release(&s->me, note_completion, &done));
+    bool in_time = zkl_mutex_window_ms(beside) > 0;
+    int rc = completion_code(&done);
+    if (in_time) {
+        check_release(rc, ZKL_EUNCONFIRMED);
+        check_codes(&s->me, ZKL_EUNCONFIRMED);
+    }
+    check_wait(zkl_mutex_window_ms(beside) == 0, WAIT_MS);
+    check_num(zkl_error_is_lost(zkl_mutex_unlock(beside)), ==, 1);
+    proxy_cut(s->proxy);
+    proxy_heal(s->proxy);
+    return in_time;
+}
+
+/* Goal: what ran empty only while the release waited is not in doubt: what the hold was for had ended by then. The window ends
+ * before the client notices that the link is dead. A hold beside, released after all of that, is in doubt. */
+BEHAVIOR_TEST(an_open_window_is_no_doubt, .ways = OPERATIONS, .after = EXPIRES)
+{
+    struct zkl_mutex *beside = world_mutex(s->client, cluster_path("beside"));
+    int tries = 0;
+
+    while (!releases_in_time(s, beside))
+        check_num(++tries, <, 10);
+}
+
 /* --- callbacks -------------------------------------------------------------------------------- */
 
 /* Goal: another client's request to release is reported once, however often it is made, and takes
@@ -1462,7 +1531,7 @@ static void run(void **state)
     memset(&s, 0, sizeof s);
     s.kind = c->kind;
     s.way = c->way;
-    scene_open(&s, b->after == EXPIRES ? EXPIRING_MS : SESSION_MS);
+    scene_open(&s, b->after == EXPIRES ? lag_session_ms(EXPIRING_MS) : SESSION_MS);
     b->run(&s);
     scene_close(&s, b->after != AS_BEFORE);
 }

@@ -65,10 +65,10 @@ static bool ask_and_wait(struct fixture *s, int n, int count)
     alloc_stand_before(s);
     check_ok(zkl_cancel_new(&s->cancel));
     alloc_arm(n, count);
-    actor_begin(s->actor, act_revoke, NULL, s);
-    check_wait(!actor_busy(s->actor) || fault_watches(s->client) == 1, WAIT_MS);
+    act_begin(s->actor, act_revoke, NULL, s);
+    check_wait(!act_busy(s->actor) || fault_watches(s->client) == 1, WAIT_MS);
     alloc_step_aside(s);
-    int rc = actor_end(s->actor, WAIT_MS);
+    int rc = act_end(s->actor, WAIT_MS);
     bool struck = alloc_disarm_after(rc);
     zkl_cancel_free(s->cancel);
     return alloc_works(s, struck);

@@ -110,13 +110,13 @@ static bool wait_and_be_granted(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
     alloc_arm(n, count);
-    actor_begin(s->actor, act_lock, s->mutex, NULL);
-    check_wait(!actor_busy(s->actor) || alloc_in_queue(s->client), WAIT_MS);
+    act_begin(s->actor, act_lock, s->mutex, NULL);
+    check_wait(!act_busy(s->actor) || alloc_in_queue(s->client), WAIT_MS);
     alloc_step_aside(s);
-    int rc = actor_end(s->actor, WAIT_MS);
+    int rc = act_end(s->actor, WAIT_MS);
     bool struck = alloc_disarm_after(rc);
     if (rc == 0)
-        check_ok(actor_do(s->actor, act_unlock, s->mutex, NULL));
+        check_ok(act_do(s->actor, act_unlock, s->mutex, NULL));
     return alloc_works(s, struck);
 }
 
@@ -131,16 +131,16 @@ static bool wait_and_give_up(struct fixture *s, int n, int count)
     alloc_arm(n, count);
     int rc = zkl_cancel_new(&cancel);
     check_true(rc == 0 || (n == 1 && rc == ZKL_ENOMEM));
-    actor_begin(s->actor, act_lock_cancel, s->mutex, cancel);
-    check_wait(!actor_busy(s->actor) || alloc_in_queue(s->client), WAIT_MS);
+    act_begin(s->actor, act_lock_cancel, s->mutex, cancel);
+    check_wait(!act_busy(s->actor) || alloc_in_queue(s->client), WAIT_MS);
     if (cancel == NULL)
         alloc_step_aside(s);
     zkl_cancel_set(cancel);
-    int wait_rc = actor_end(s->actor, WAIT_MS);
+    int wait_rc = act_end(s->actor, WAIT_MS);
     bool struck = alloc_disarm();
     check_true(wait_rc == (cancel ? ZKL_ECANCELED : 0) || (struck && alloc_refused(wait_rc)));
     if (wait_rc == 0)
-        check_ok(actor_do(s->actor, act_unlock, s->mutex, NULL));
+        check_ok(act_do(s->actor, act_unlock, s->mutex, NULL));
     if (cancel != NULL)
         alloc_step_aside(s);
     zkl_cancel_free(cancel);
@@ -159,10 +159,10 @@ static bool close_it(struct fixture *s, int n, int count)
 
     alloc_stand_before(s);
     alloc_arm(n, count);
-    actor_begin(s->actor, act_lock, mutex, NULL);
-    check_wait(!actor_busy(s->actor) || alloc_in_queue(client), WAIT_MS);
+    act_begin(s->actor, act_lock, mutex, NULL);
+    check_wait(!act_busy(s->actor) || alloc_in_queue(client), WAIT_MS);
     int close_rc = zkl_client_close(client, WAIT_MS);
-    int rc = actor_end(s->actor, WAIT_MS);
+    int rc = act_end(s->actor, WAIT_MS);
     bool struck = alloc_disarm();
     check_num(close_rc, ==, 0);
     check_true(rc == ZKL_ECLOSED || (struck && alloc_refused(rc)));

@@ -124,7 +124,7 @@ void contenders_begin(const struct contenders *contenders, int first, int actors
     for (int i = 0; i < actors; i++) {
         struct member *m = world_alloc(sizeof *m);
         *m = (struct member){contenders, first + i};
-        actor_begin(world_actor(), take_part, mutex, m);
+        act_begin(world_actor(), take_part, mutex, m);
     }
 }
 

@@ -308,100 +308,48 @@ void fault_check_window_ends(struct zkl_mutex *mutex, int64_t end_ms)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-struct actor {
-    pthread_t thread;
-    pthread_mutex_t mu;
-    pthread_cond_t cond;
-    act_fn fn; /* NULL: idle */
+struct act {
+    act_fn fn;
     struct zkl_mutex *mutex;
     void *arg;
-    bool quit;
-    int rc;
 };
 
-static void *actor_main(void *arg)
+static int run_act(void *act)
 {
-    struct actor *a = arg;
-
-    pthread_mutex_lock(&a->mu);
-    for (;;) {
-        while (a->fn == NULL && !a->quit)
-            pthread_cond_wait(&a->cond, &a->mu);
-        if (a->fn == NULL)
-            break;
-        pthread_mutex_unlock(&a->mu);
-        int rc = a->fn(a->mutex, a->arg);
-        pthread_mutex_lock(&a->mu);
-        a->rc = rc;
-        a->fn = NULL;
-    }
-    pthread_mutex_unlock(&a->mu);
-    return NULL;
+    const struct act *its = act;
+    return its->fn(its->mutex, its->arg);
 }
 
-/* When idle; a test that fails leaves its busy actors behind. */
-static int actor_free(void *actor)
+void act_begin(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg)
 {
-    struct actor *a = actor;
+    struct act *its = actor_own(a);
 
-    if (!wait_until(!actor_busy(a), WAIT_MS))
-        return -1;
-    pthread_mutex_lock(&a->mu);
-    a->quit = true;
-    pthread_cond_signal(&a->cond);
-    pthread_mutex_unlock(&a->mu);
-    pthread_join(a->thread, NULL);
-    pthread_cond_destroy(&a->cond);
-    pthread_mutex_destroy(&a->mu);
-    free(a);
-    return 0;
+    check_true(actor_is_done(a));
+    *its = (struct act){fn, mutex, arg};
+    actor_begin(a, run_act, its);
 }
 
-struct actor *world_actor(void)
+bool act_busy(struct actor *a)
 {
-    struct actor *a = calloc(1, sizeof *a);
-
-    check_true(a != NULL);
-    pthread_mutex_init(&a->mu, NULL);
-    pthread_cond_init(&a->cond, NULL);
-    check_ok(pthread_create(&a->thread, NULL, actor_main, a));
-    return world_keep(a, WORLD_THREAD, actor_free);
+    return !actor_is_done(a);
 }
 
-void actor_begin(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg)
+int act_end(struct actor *a, int ms)
 {
-    pthread_mutex_lock(&a->mu);
-    a->mutex = mutex;
-    a->arg = arg;
-    a->fn = fn;
-    pthread_cond_signal(&a->cond);
-    pthread_mutex_unlock(&a->mu);
+    check_wait(actor_is_done(a), ms);
+    return actor_result(a);
 }
 
-bool actor_busy(struct actor *a)
+int act_do(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg)
 {
-    pthread_mutex_lock(&a->mu);
-    bool busy = a->fn != NULL;
-    pthread_mutex_unlock(&a->mu);
-    return busy;
-}
-
-int actor_end(struct actor *a, int ms)
-{
-    check_wait(!actor_busy(a), ms);
-    return a->rc;
-}
-
-int actor_do(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg)
-{
-    actor_begin(a, fn, mutex, arg);
-    return actor_end(a, WAIT_MS);
+    act_begin(a, fn, mutex, arg);
+    return act_end(a, WAIT_MS);
 }
 
 void actor_passes(struct actor *a)
 {
-    check_ok(actor_end(a, WAIT_MS));
-    check_ok(actor_do(a, act_unlock, a->mutex, NULL));
+    check_ok(act_end(a, WAIT_MS));
+    check_ok(act_do(a, act_unlock, ((struct act *)actor_own(a))->mutex, NULL));
 }
 
 static int get_token(struct zkl_mutex *mutex, void *token)
@@ -414,7 +362,7 @@ uint64_t actor_token(struct actor *a)
 {
     uint64_t token = 0;
 
-    actor_do(a, get_token, a->mutex, &token);
+    act_do(a, get_token, ((struct act *)actor_own(a))->mutex, &token);
     return token;
 }
 

@@ -6,6 +6,7 @@
 #ifndef ZKFAULT_FAULT_H
 #define ZKFAULT_FAULT_H
 
+#include "actor.h"
 #include "check.h"
 #include "closed.h"
 #include "completion.h"
@@ -121,16 +122,13 @@ int fault_children(struct wire *wire, const char *path);
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-/* A thread that does one call after the other, so that a test has several owners. */
-struct actor;
+/* An actor makes one call after the other, mostly of a mutex, so that a test has several owners. */
 typedef int (*act_fn)(struct zkl_mutex *mutex, void *arg);
-
-struct actor *world_actor(void); /* idle when the test returns */
-void actor_begin(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg);
-bool actor_busy(struct actor *a);
+void act_begin(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg);
+bool act_busy(struct actor *a);
 /* The result; the test fails if it does not come within ms. */
-int actor_end(struct actor *a, int ms);
-int actor_do(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg);
+int act_end(struct actor *a, int ms);
+int act_do(struct actor *a, act_fn fn, struct zkl_mutex *mutex, void *arg);
 
 /* It comes to have the lock that it began to wait for, and unlocks. */
 void actor_passes(struct actor *a);

@@ -53,27 +53,27 @@ WORLD_TEST(an_event_of_an_object_that_is_gone_takes_nothing_from_another)
     int fd = first->fd;
     watched_fd = fd;
     check_ok(zkl_mutex_lock(mutex));
-    actor_begin(actors[0], act_lock_cancel, mutex, first);
+    act_begin(actors[0], act_lock_cancel, mutex, first);
     check_wait(fault_children(wire, path) == 2, WAIT_MS);
     event_stall = ARMED;
     zkl_cancel_set(first);
     check_wait(event_stall == STALLED, WAIT_MS);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(actor_end(actors[0], WAIT_MS));
+    check_ok(act_end(actors[0], WAIT_MS));
     zkl_cancel_free(first);
 
     check_ok(zkl_cancel_new(&second));
     check_num(second->fd, ==, fd);
-    actor_begin(actors[1], act_lock_cancel, mutex, second);
+    act_begin(actors[1], act_lock_cancel, mutex, second);
     check_wait(fault_children(wire, path) == 2, WAIT_MS);
     rounds = 0;
     event_stall = OFF;
     check_wait(rounds > 0, WAIT_MS);
     zkl_cancel_set(second);
-    check_num(actor_end(actors[1], WAIT_MS), ==, ZKL_ECANCELED);
+    check_num(act_end(actors[1], WAIT_MS), ==, ZKL_ECANCELED);
     zkl_cancel_free(second);
 
-    check_ok(actor_do(actors[0], act_unlock, mutex, NULL));
+    check_ok(act_do(actors[0], act_unlock, mutex, NULL));
 }
 
 ACT(lock_both, zkl_multi_lock_until((struct zkl_multi *)mutex, ZKL_NO_DEADLINE, arg))
@@ -94,14 +94,14 @@ WORLD_TEST(an_object_that_is_freed_lasts_for_the_whole_call)
     check_ok(zkl_cancel_new(&cancel));
     watched_fd = cancel->fd;
     check_ok(zkl_mutex_lock(mutex));
-    actor_begin(actor, lock_both, (struct zkl_mutex *)multi, cancel);
+    act_begin(actor, lock_both, (struct zkl_mutex *)multi, cancel);
     check_wait(fault_children(wire, "/in-turn/a") == 2, WAIT_MS);
     event_stall = ARMED;
     zkl_cancel_set(cancel);
     check_wait(event_stall == STALLED, WAIT_MS);
     zkl_cancel_free(cancel);
     check_ok(zkl_mutex_unlock(mutex));
-    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
+    check_num(act_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     event_stall = OFF;
     check_num(fault_children(wire, "/in-turn/b/leases"), ==, 0);
 }
@@ -157,13 +157,13 @@ WORLD_TEST(an_object_may_be_freed_while_it_is_being_set)
     check_ok(zkl_cancel_new(&cancel));
     int fd = cancel->fd;
     write_stall = ARMED;
-    actor_begin(setter, set, NULL, cancel);
+    act_begin(setter, set, NULL, cancel);
     check_wait(write_stall == STALLED, WAIT_MS);
     check_num(zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, cancel), ==, ZKL_ECANCELED);
     zkl_cancel_free(cancel);
     int file = file_at(fd);
     write_stall = OFF;
-    check_ok(actor_end(setter, WAIT_MS));
+    check_ok(act_end(setter, WAIT_MS));
     check_ok(fstat(file, &seen));
     check_num(seen.st_size, ==, 0);
     check_num(freed_by_setter, ==, 0);
@@ -196,22 +196,22 @@ WORLD_TEST(a_predecessor_is_canceled_as_its_turn_comes)
         struct zkl_cancel *cancel = world_cancel();
         for (int k = 0; k < 3; k++)
             mutexes[k] = world_mutex(clients[k == 2 ? 1 + i % 2 : k], path);
-        check_ok(actor_do(actors[0], act_lock, mutexes[0], NULL));
-        actor_begin(actors[1], act_lock_cancel, mutexes[1], cancel);
+        check_ok(act_do(actors[0], act_lock, mutexes[0], NULL));
+        act_begin(actors[1], act_lock_cancel, mutexes[1], cancel);
         check_wait(fault_children(wire, path) == 2, WAIT_MS);
-        actor_begin(actors[2], act_lock, mutexes[2], NULL);
+        act_begin(actors[2], act_lock, mutexes[2], NULL);
         check_wait(fault_children(wire, path) == 3, WAIT_MS);
-        actor_begin(actors[0], act_unlock, mutexes[0], NULL);
+        act_begin(actors[0], act_unlock, mutexes[0], NULL);
         nanosleep(&(struct timespec){.tv_nsec = i % 40 * 10000}, NULL);
-        actor_begin(actors[3], set, NULL, cancel);
-        int rc = actor_end(actors[1], WAIT_MS);
+        act_begin(actors[3], set, NULL, cancel);
+        int rc = act_end(actors[1], WAIT_MS);
         check_true(rc == 0 || rc == ZKL_ECANCELED);
-        check_ok(actor_end(actors[3], WAIT_MS));
-        check_ok(actor_end(actors[0], WAIT_MS));
+        check_ok(act_end(actors[3], WAIT_MS));
+        check_ok(act_end(actors[0], WAIT_MS));
         had += rc == 0;
         if (rc == 0) {
-            check_true(actor_busy(actors[2]));
-            check_ok(actor_do(actors[1], act_unlock, mutexes[1], NULL));
+            check_true(act_busy(actors[2]));
+            check_ok(act_do(actors[1], act_unlock, mutexes[1], NULL));
         }
         actor_passes(actors[2]);
         check_wait(fault_children(wire, path) == 0, WAIT_MS);

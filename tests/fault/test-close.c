@@ -59,17 +59,17 @@ static const struct scene scenes[] = {
 static void begin_scene(struct bench *b, const struct scene *scene)
 {
     if (scene->locks)
-        check_ok(actor_do(b->actor, act_lock, b->mutex, NULL));
+        check_ok(act_do(b->actor, act_lock, b->mutex, NULL));
     if (scene->lost_before)
         fault_lose_link(b->client, b->proxy);
     if (scene->held != 0)
         check_ok(proxy_hold_reply(b->proxy, scene->held, 1));
     if (scene->act != NULL)
-        actor_begin(b->actor, scene->act, b->mutex, NULL);
+        act_begin(b->actor, scene->act, b->mutex, NULL);
     if (scene->held != 0)
         check_ok(proxy_wait_held(b->proxy, WAIT_MS));
     if (scene->ended)
-        check_num(actor_end(b->actor, WAIT_MS), ==, scene->results[0]);
+        check_num(act_end(b->actor, WAIT_MS), ==, scene->results[0]);
     if (scene->rival_holds)
         check_wait(fault_watches(b->client) == 2, WAIT_MS);
     if (scene->lost_before)
@@ -87,18 +87,18 @@ static bool holds(const struct scene *scene)
 /* What the actor has to do after the close, with the client open or given up. */
 static void end_actor(struct bench *b, const struct scene *scene)
 {
-    int rc = actor_end(b->actor, SOON_MS);
+    int rc = act_end(b->actor, SOON_MS);
 
     if (holds(scene)) {
-        check_num(actor_do(b->actor, act_count, b->mutex, NULL), ==, 1);
-        check_num(actor_do(b->actor, act_window, b->mutex, NULL), ==, 0);
-        check_num(actor_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ELOST);
+        check_num(act_do(b->actor, act_count, b->mutex, NULL), ==, 1);
+        check_num(act_do(b->actor, act_window, b->mutex, NULL), ==, 0);
+        check_num(act_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ELOST);
     } else {
         check_true(rc == scene->results[0] || rc == scene->results[1]);
     }
-    check_num(actor_do(b->actor, act_count, b->mutex, NULL), ==, 0);
-    check_num(actor_do(b->actor, act_lock, b->mutex, NULL), ==, ZKL_ECLOSED);
-    check_num(actor_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ENOTOWNER);
+    check_num(act_do(b->actor, act_count, b->mutex, NULL), ==, 0);
+    check_num(act_do(b->actor, act_lock, b->mutex, NULL), ==, ZKL_ECLOSED);
+    check_num(act_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ENOTOWNER);
 }
 
 /* The server removes the session's nodes, at the latest when it times out; then the path is
@@ -224,14 +224,14 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
     options.connect_timeout_ms = 0;
     check_ok(zkl_client_open(&b->client, &options));
     b->mutex = fault_mutex(b->client, path);
-    actor_begin(b->actor, act_lock, b->mutex, NULL);
+    act_begin(b->actor, act_lock, b->mutex, NULL);
     check_wait(fault_contenders(b->client) == 1, WAIT_MS);
     check_num(zkl_client_get_state(b->client), ==, ZKL_CLIENT_CONNECTING);
     lag_begin();
     int rc = zkl_client_close(b->client, timeout_ms);
     check_num(lag_end_ms(), <, timeout_ms == 0 ? SOON_MS : 5000);
     check_true(rc == 0 || (timeout_ms == 0 && rc == ZKL_ETIMEDOUT));
-    check_num(actor_end(b->actor, SOON_MS), ==, ZKL_ECLOSED);
+    check_num(act_end(b->actor, SOON_MS), ==, ZKL_ECLOSED);
     check_ok(zkl_client_free(b->client));
     check_ok(zkl_mutex_free(b->mutex));
     check_wait(fault_threads() <= threads, WAIT_MS);
@@ -270,14 +270,14 @@ CLOSE_TEST(close_with_fifty_waiters)
     }
     for (int i = 0; i < WAITERS; i++) {
         a[i] = world_actor();
-        actor_begin(a[i], act_lock, mutexes[i % PATHS], NULL);
+        act_begin(a[i], act_lock, mutexes[i % PATHS], NULL);
     }
     check_wait(flw_session_watches(zks_host(), zks_port(server, 0), last_session) ==
                    WAITERS + PATHS,
                WAIT_MS);
     check_closed(zkl_client_close(b->client, WAIT_MS));
     for (int i = 0; i < WAITERS; i++)
-        check_num(actor_end(a[i], SOON_MS), ==, ZKL_ECLOSED);
+        check_num(act_end(a[i], SOON_MS), ==, ZKL_ECLOSED);
     for (int i = 0; i < PATHS; i++) {
         snprintf(name, sizeof name, "/close/m%d", i);
         check_wait(fault_children(b->wire, name) == 1, WAIT_MS);
@@ -314,13 +314,13 @@ CLOSE_TEST(close_in_the_middle_of_work)
         int own_rc;
         open_client(b);
         for (int i = 0; i < USERS; i++)
-            actor_begin(users[i], use, b->mutex, &cycles);
+            act_begin(users[i], use, b->mutex, &cycles);
         check_wait(cycles >= round % 5, WAIT_MS);
-        actor_begin(b->actor, act_close_client, NULL, b->client);
+        act_begin(b->actor, act_close_client, NULL, b->client);
         check_closed(own_rc = zkl_client_close(b->client, WAIT_MS));
-        check_num(actor_end(b->actor, WAIT_MS), ==, own_rc);
+        check_num(act_end(b->actor, WAIT_MS), ==, own_rc);
         for (int i = 0; i < USERS; i++)
-            check_num(actor_end(users[i], SOON_MS), ==, ZKL_ECLOSED);
+            check_num(act_end(users[i], SOON_MS), ==, ZKL_ECLOSED);
         check_ok(zkl_mutex_free(b->mutex));
         check_ok(zkl_client_free(b->client));
         check_gone(b, WAIT_MS);
@@ -334,14 +334,14 @@ static void open_expire_close(struct bench *b, int round)
     bool next = round % 2 == 0;
 
     if (round % 3 != 0)
-        check_ok(actor_do(b->actor, act_lock, mutex, NULL));
+        check_ok(act_do(b->actor, act_lock, mutex, NULL));
     if (next)
         fault_renew_session(client);
     else
         fault_expire(client, 0);
     int rc = zkl_client_close(client, WAIT_MS);
     check_true(rc == 0 || (!next && rc == ZKL_ETIMEDOUT)); /* it may have no link just then */
-    check_num(actor_do(b->actor, act_unlock, mutex, NULL), ==,
+    check_num(act_do(b->actor, act_unlock, mutex, NULL), ==,
               round % 3 != 0 ? ZKL_ELOST : ZKL_ENOTOWNER);
     check_ok(zkl_mutex_free(mutex));
     check_ok(zkl_client_free(client));

@@ -4,6 +4,8 @@
 #include "bench.h"
 #include "bytes.h"
 
+#include <limits.h>
+
 #define SESSION_MS 4000
 #define REST_MS 10000
 
@@ -74,6 +76,8 @@ static void each_code(struct bench *b, enum proxy_op op)
 {
     size_t step = (size_t)test_length(1, 4);
 
+    if (op == PROXY_CHILDREN)
+        fault_alone_from(b->client, UINT_MAX);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i += step) {
         if (op != PROXY_CHILDREN || codes[i] != -101) /* believed: root and node are deleted */
             lock_despite(b, op, codes[i]);
@@ -84,24 +88,16 @@ static void each_code(struct bench *b, enum proxy_op op)
     lock_despite(b, op, -6); /* after this the client sends no create2 */
 }
 
-#define CODES_TEST(name)                                                                           \
-    BENCH_TEST_OF(name, bench_make_path(bench_begin(path, SESSION_MS, SESSION_MS)))
-
-CODES_TEST(each_code_to_a_create)
+static struct bench *begin(void)
 {
-    each_code(b, PROXY_CREATE2);
+    return bench_make_path(bench_begin(path, SESSION_MS, SESSION_MS));
 }
 
-CODES_TEST(each_code_to_a_list)
-{
-    fault_alone_from(b->client, 1000000);
-    each_code(b, PROXY_CHILDREN);
-}
+#define CODES_TEST(name) BENCH_TEST_OF(name, begin())
 
-CODES_TEST(each_code_to_a_delete)
-{
-    each_code(b, PROXY_DELETE);
-}
+WORLD_TEST_OF(each_code_to_a_create, each_code(begin(), PROXY_CREATE2))
+WORLD_TEST_OF(each_code_to_a_list, each_code(begin(), PROXY_CHILDREN))
+WORLD_TEST_OF(each_code_to_a_delete, each_code(begin(), PROXY_DELETE))
 
 /* What a quota or a server in read-only mode refuses has its own code, and a sentence with ZooKeeper's number;
  * what is throttled goes through, and so does a create by a server without create2. */
@@ -143,4 +139,15 @@ CODES_TEST(sasl_required_is_a_matter_of_credentials)
     check_num(zkl_mutex_lock(b->mutex), ==, ZKL_EAUTH);
     proxy_set_hook(b->proxy, NULL, NULL);
     check_wait(fault_contenders(b->client) == 0, WAIT_MS);
+}
+
+/* The server asks for the right first. */
+WORLD_TEST(a_denied_delete_says_nothing_of_the_node)
+{
+    static const struct wire_acl no_delete = {1 | 4, "world", "anyone"}; /* READ, CREATE */
+    struct wire *wire = world_wire();
+
+    check_ok(wire_create_acl(wire, "/denied", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
+    check_num(wire_delete(wire, "/denied/none", -1), ==, WIRE_NOAUTH);
+    check_num(wire_delete(wire, "/none", -1), ==, WIRE_NONODE);
 }

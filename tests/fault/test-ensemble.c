@@ -90,7 +90,7 @@ ENSEMBLE_TEST(leader_without_followers_proves_nothing)
         int leader = leader_now();
         struct wire *w = wire_at(leader);
         struct holder *h = holder_at(leader, path, SESSION_MS, &proxy);
-        actor_begin(a, act_lock, h->mutex, NULL);
+        act_begin(a, act_lock, h->mutex, NULL);
         check_wait(fault_children(w, path) == 2, WAIT_MS);
         /* That of a new session would outlive the leader, which hangs up in the end. */
         check_wait(zkl_mutex_window_ms(h->mutex) < SESSION_MS * 5 / 8, WAIT_MS);
@@ -111,8 +111,8 @@ ENSEMBLE_TEST(leader_without_followers_proves_nothing)
         check_ok(zks_resume_node(server, follower(leader, 0)));
         check_ok(zks_resume_node(server, follower(leader, 1)));
         check_kept_or_lost(h);
-        check_ok(actor_end(a, WAIT_MS));
-        check_unlocked(actor_do(a, act_unlock, h->mutex, NULL));
+        check_ok(act_end(a, WAIT_MS));
+        check_unlocked(act_do(a, act_unlock, h->mutex, NULL));
         world_clear_since(mark);
         wire_abandon(w);
         check_ok(zks_wait_ready(server, ZKS_READY_MS));
@@ -129,18 +129,18 @@ static void check_taken_over(struct holder *h, int rival_node, const char *path)
     struct actor *a = world_actor();
     int64_t end_ms = net_now_ms() + 2 * WAIT_MS;
 
-    actor_begin(a, act_lock, rival, NULL);
-    while (actor_busy(a)) {
+    act_begin(a, act_lock, rival, NULL);
+    while (act_busy(a)) {
         bool held = zkl_mutex_still_held(h->mutex, 1) == 1;
-        check_true(!held || actor_busy(a)); /* the look at the hold came before that at the rival */
+        check_true(!held || act_busy(a)); /* the look at the hold came before that at the rival */
         check_num(net_now_ms(), <, end_ms);
         net_nap_ms(1);
     }
     check_num(zkl_mutex_still_held(h->mutex, 0), ==, 0);
-    check_ok(actor_end(a, WAIT_MS));
+    check_ok(act_end(a, WAIT_MS));
     check_num(actor_token(a), >, h->token);
-    check_num(actor_do(a, act_window, rival, NULL), >, 0);
-    check_ok(actor_do(a, act_unlock, rival, NULL));
+    check_num(act_do(a, act_window, rival, NULL), >, 0);
+    check_ok(act_do(a, act_unlock, rival, NULL));
 }
 
 /* A client of a follower that stands still has an empty window before another client gets the lock.
@@ -209,7 +209,7 @@ ENSEMBLE_TEST(failover_keeps_hold_and_place)
         check_ok(zkl_mutex_lock(mutex));
         uint64_t token = zkl_mutex_token(mutex);
         check_true(token > last);
-        actor_begin(a, act_lock, wanted, NULL);
+        act_begin(a, act_lock, wanted, NULL);
         struct wire *w = wire_at(follower(leader, 0));
         check_wait(wire_sync(w, "/") == 0 && fault_children(w, "/failover") == 2, WAIT_MS);
         wire_close(w);
@@ -219,12 +219,12 @@ ENSEMBLE_TEST(failover_keeps_hold_and_place)
         check_wait(told.held == told.suspect && zkl_mutex_window_ms(mutex) > LONG_MS / 3, WAIT_MS);
         check_num(fault_session(client), ==, session);
         check_num(zkl_mutex_token(mutex), ==, token);
-        check_true(actor_busy(a));
+        check_true(act_busy(a));
         check_ok(zkl_mutex_unlock(mutex));
-        check_ok(actor_end(a, WAIT_MS));
+        check_ok(act_end(a, WAIT_MS));
         last = actor_token(a);
         check_true(last > token);
-        check_ok(actor_do(a, act_unlock, wanted, NULL));
+        check_ok(act_do(a, act_unlock, wanted, NULL));
         check_ok(zks_start_node(server, (size_t)leader));
         check_ok(zks_wait_ready(server, ZKS_READY_MS));
     }
@@ -257,9 +257,9 @@ ENSEMBLE_TEST(a_create_that_comes_late_makes_nothing)
         int old = proxy_connections(proxies[0]) > 0 ? 0 : 1;
         check_ok(proxy_refuse(proxies[old], true)); /* the link that it has stays */
         check_ok(proxy_hold_request(proxies[old], PROXY_CREATE2, 1));
-        actor_begin(a, act_lock, mutex, NULL);
+        act_begin(a, act_lock, mutex, NULL);
         check_ok(proxy_wait_held(proxies[old], WAIT_MS));
-        check_ok(actor_end(a, WAIT_MS));
+        check_ok(act_end(a, WAIT_MS));
         int nodes = fault_children(w, path);
         check_ok(flw_requests_received(zks_host(), zks_port(server, (size_t)old), &before));
         /* A server hangs up on who says nothing for a session timeout, as on a busy machine: then none comes. */
@@ -273,7 +273,7 @@ ENSEMBLE_TEST(a_create_that_comes_late_makes_nothing)
         check_ok(wire_sync(w, "/"));
         net_nap_ms(100); /* would do for a create */
         int later = fault_children(w, path);
-        rc = actor_do(a, act_unlock, mutex, NULL);
+        rc = act_do(a, act_unlock, mutex, NULL);
         if (rc == 0 || !lag_is_slow()) { /* else the session may be another one */
             check_ok(rc);
             check_num(nodes, ==, 1);

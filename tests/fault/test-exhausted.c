@@ -282,16 +282,11 @@ static void burst_over_the_edge(const struct root *root)
     crowd_check(&crowd, 3 * WAIT_MS);
 }
 
-WORLD_TEST(burst_over_the_zones_edge)
-{
-    burst_over_the_edge(&(struct root){.path = "/burst-hard", .next = NEAR_HARD});
-}
-
+WORLD_TEST_OF(burst_over_the_zones_edge,
+              burst_over_the_edge(&(struct root){.path = "/burst-hard", .next = NEAR_HARD}))
 /* Modes: F27. */
-WORLD_TEST(burst_over_the_counters_end)
-{
-    burst_over_the_edge(&(struct root){.path = "/burst-end", .next = NEAR_END});
-}
+WORLD_TEST_OF(burst_over_the_counters_end,
+              burst_over_the_edge(&(struct root){.path = "/burst-end", .next = NEAR_END}))
 
 /* --- what keeps a path from being renewed ----------------------------------------------------- */
 
@@ -362,10 +357,10 @@ WORLD_TEST(waits_at_an_exhausted_root_leave_nothing)
             check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
             check_num(zkl_mutex_lock_for(mutex, 20 + n % 7), ==, ZKL_ETIMEDOUT);
             struct zkl_cancel *cancel = world_cancel();
-            actor_begin(a, act_lock_cancel, mutex, cancel);
+            act_begin(a, act_lock_cancel, mutex, cancel);
             check_wait(fault_watches(client) == 1, WAIT_MS);
             zkl_cancel_set(cancel);
-            check_num(actor_end(a, WAIT_MS), ==, ZKL_ECANCELED);
+            check_num(act_end(a, WAIT_MS), ==, ZKL_ECANCELED);
             check_withdrawn(client, w, roots[i].path, 1);
         }
         let_guard_go(w, roots[i].path);
@@ -391,17 +386,17 @@ WORLD_TEST(strangers_number_is_waited_for)
     check_ok(wire_create(w, "/curator/_c_33333333-0000-4000-8000-000000000000-lock-", "",
                          WIRE_EPHEMERAL_SEQUENTIAL, second, sizeof second));
     let_guard_go(w, path);
-    actor_begin(a, act_lock, mutex, NULL);
+    act_begin(a, act_lock, mutex, NULL);
     check_wait(fault_watches(client) == 1 && fault_children(w, path) == 2, WAIT_MS);
     fault_renew_session(client);
     check_wait(fault_watches(client) == 1 && fault_children(w, path) == 2, WAIT_MS);
     check_ok(wire_delete(w, first, -1));
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
-    check_true(actor_busy(a));
+    check_true(act_busy(a));
     check_ok(wire_delete(w, second, -1));
-    check_ok(actor_end(a, WAIT_MS));
-    check_num(actor_do(a, act_window, mutex, NULL), >, 0);
-    check_ok(actor_do(a, act_unlock, mutex, NULL));
+    check_ok(act_end(a, WAIT_MS));
+    check_num(act_do(a, act_window, mutex, NULL), >, 0);
+    check_ok(act_do(a, act_unlock, mutex, NULL));
     check_withdrawn(client, w, path, 0);
 }
 
@@ -432,12 +427,12 @@ WORLD_TEST(a_multi_lock_waits_at_an_exhausted_root)
         check_num(zkl_multi_lock_for(multi, 100), ==, ZKL_ETIMEDOUT);
         check_withdrawn(client, w, path, 1);
         check_all(w, path, 0, 1, 0);
-        actor_begin(a, act_multi_lock, NULL, multi);
+        act_begin(a, act_multi_lock, NULL, multi);
         check_all(w, path, 1, 1, 0);
         let_guard_go(w, path);
-        check_ok(actor_end(a, WAIT_MS));
+        check_ok(act_end(a, WAIT_MS));
         check_all(w, path, 1, 1, 1);
-        check_ok(actor_do(a, act_multi_unlock, NULL, multi));
+        check_ok(act_do(a, act_multi_unlock, NULL, multi));
         check_all(w, path, 0, 0, 0);
     }
 }

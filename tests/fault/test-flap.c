@@ -113,7 +113,7 @@ static struct work *begin_work(struct bench *b, bool expires)
             w->mutex[k] = i < CLIENTS ? world_mutex(all->clients[i], paths[k])
                                       : all->workers[i % CLIENTS].mutex[k];
         w->cancel = world_cancel();
-        actor_begin(w->actor = world_actor(), work, NULL, w);
+        act_begin(w->actor = world_actor(), work, NULL, w);
     }
     return all;
 }
@@ -125,7 +125,7 @@ static void end_work(struct bench *b, struct work *all)
 
     for (int i = 0; i < THREADS; i++) {
         all->workers[i].stop = true;
-        check_ok(actor_end(all->workers[i].actor, WAIT_MS));
+        check_ok(act_end(all->workers[i].actor, WAIT_MS));
     }
     for (int c = 0; c < CLIENTS; c++) {
         for (int i = 0; i < PATHS; i++)
@@ -210,9 +210,9 @@ FLAP_TEST(server_keeps_exactly_the_watches_that_are_needed)
     struct zkl_cancel *cancel = world_cancel();
 
     check_ok(zkl_mutex_lock(b->rival));
-    actor_begin(first, act_lock_cancel, b->mutex, cancel);
+    act_begin(first, act_lock_cancel, b->mutex, cancel);
     check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
-    actor_begin(second, act_lock, b->mutex, NULL);
+    act_begin(second, act_lock, b->mutex, NULL);
     check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
     for (int i = 0; i < 3; i++) {
         check_wait(fault_server_watches(b->client) == 3, WAIT_MS);
@@ -220,7 +220,7 @@ FLAP_TEST(server_keeps_exactly_the_watches_that_are_needed)
     }
     check_wait(fault_server_watches(b->client) == 3, WAIT_MS);
     zkl_cancel_set(cancel);
-    check_num(actor_end(first, WAIT_MS), ==, ZKL_ECANCELED);
+    check_num(act_end(first, WAIT_MS), ==, ZKL_ECANCELED);
     check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
     check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
     fault_bounce(b->client, b->proxy);
@@ -235,15 +235,15 @@ static void begin_between_list_and_watch(struct bench *b, int i)
 {
     check_ok(i % 2 ? proxy_hold_reply(b->proxy, PROXY_CHILDREN, 1)
                    : proxy_hold_request(b->proxy, PROXY_GET, 1));
-    actor_begin(b->actor, act_lock, b->mutex, NULL);
+    act_begin(b->actor, act_lock, b->mutex, NULL);
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
 }
 
 static void check_granted(struct bench *b)
 {
-    check_ok(actor_end(b->actor, WAIT_MS));
+    check_ok(act_end(b->actor, WAIT_MS));
     check_num(fault_children(b->wire, path), ==, 1);
-    check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
+    check_ok(act_do(b->actor, act_unlock, b->mutex, NULL));
     check_rest(b);
 }
 
@@ -268,15 +268,15 @@ FLAP_TEST(waiting_predecessor_gone_between_list_and_watch)
     for (int i = 0; i < test_length(100, 4); i++) {
         struct zkl_cancel *cancel = world_cancel();
         check_ok(zkl_mutex_lock(b->rival));
-        actor_begin(between, act_lock_cancel, b->rival, cancel);
+        act_begin(between, act_lock_cancel, b->rival, cancel);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
         begin_between_list_and_watch(b, i);
         zkl_cancel_set(cancel);
-        check_num(actor_end(between, WAIT_MS), ==, ZKL_ECANCELED);
+        check_num(act_end(between, WAIT_MS), ==, ZKL_ECANCELED);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
         proxy_release(b->proxy);
         check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
-        check_true(actor_busy(b->actor));
+        check_true(act_busy(b->actor));
         check_ok(zkl_mutex_unlock(b->rival));
         check_granted(b);
     }
@@ -293,14 +293,14 @@ FLAP_TEST(one_thread_leaves_the_others_watch)
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
     for (int i = 0; i < 3; i++) {
         check_ok(zkl_mutex_lock(b->mutex));
-        actor_begin(a, act_lock, b->mutex, NULL);
+        act_begin(a, act_lock, b->mutex, NULL);
         check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
         check_ok(zkl_mutex_unlock(b->mutex));
         actor_passes(a);
         check_rest(b);
     }
     check_ok(zkl_mutex_lock(b->mutex));
-    check_num(actor_do(a, act_lock_for, b->mutex, (void *)(intptr_t)100), ==, ZKL_ETIMEDOUT);
+    check_num(act_do(a, act_lock_for, b->mutex, (void *)(intptr_t)100), ==, ZKL_ETIMEDOUT);
     check_wait(fault_children(b->wire, path) == 1, WAIT_MS);
     check_wait(fault_server_watches(b->client) == 1, WAIT_MS);
     check_num(zkl_mutex_node_path(b->mutex, node, sizeof node), >, 0);
@@ -334,15 +334,15 @@ FLAP_TEST(link_bounces_after_many_waits_in_vain)
 
     check_ok(zkl_mutex_lock(b->rival));
     for (int i = 0; i < THREADS; i++)
-        actor_begin(impatient[i] = world_actor(), wait_in_vain, b->mutex, NULL);
+        act_begin(impatient[i] = world_actor(), wait_in_vain, b->mutex, NULL);
     for (int i = 0; i < THREADS; i++)
-        check_ok(actor_end(impatient[i], QUIET_MS));
+        check_ok(act_end(impatient[i], QUIET_MS));
     fault_bounce(b->client, b->proxy);
     check_wait(fault_children(b->wire, path) == 1, REST_MS);
     check_wait(fault_contenders(b->client) == 0, REST_MS);
     check_wait(fault_watches(b->client) == 0, REST_MS);
     check_wait(fault_server_watches(b->client) == 0, REST_MS);
-    actor_begin(a, act_lock, b->mutex, NULL);
+    act_begin(a, act_lock, b->mutex, NULL);
     check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
     fault_bounce(b->client, b->proxy);
     check_ok(zkl_mutex_unlock(b->rival));
@@ -360,19 +360,19 @@ FLAP_TEST(two_of_fifty_remain)
     check_ok(zkl_mutex_lock(b->rival));
     for (int i = 0; i < WAITERS; i++) {
         a[i] = world_actor();
-        actor_begin(a[i], act_lock_cancel, b->mutex, i == ONE || i == OTHER ? NULL : cancel);
+        act_begin(a[i], act_lock_cancel, b->mutex, i == ONE || i == OTHER ? NULL : cancel);
         check_wait(fault_children(b->wire, path) == i + 2, WAIT_MS);
     }
     zkl_cancel_set(cancel);
     for (int i = 0; i < WAITERS; i++) {
         if (i != ONE && i != OTHER)
-            check_num(actor_end(a[i], WAIT_MS), ==, ZKL_ECANCELED);
+            check_num(act_end(a[i], WAIT_MS), ==, ZKL_ECANCELED);
     }
     check_wait(fault_children(b->wire, path) == 3, REST_MS);
     check_ok(zkl_mutex_unlock(b->rival));
-    check_ok(actor_end(a[ONE], WAIT_MS));
-    check_true(actor_busy(a[OTHER]));
-    check_ok(actor_do(a[ONE], act_unlock, b->mutex, NULL));
+    check_ok(act_end(a[ONE], WAIT_MS));
+    check_true(act_busy(a[OTHER]));
+    check_ok(act_do(a[ONE], act_unlock, b->mutex, NULL));
     actor_passes(a[OTHER]);
     check_rest(b);
 }

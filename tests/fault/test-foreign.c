@@ -248,10 +248,10 @@ static void check_learned(struct standin *s)
     struct zkl_mutex *mutex = world_mutex(s->client, path);
     struct zkl_mutex *rival = world_mutex(world_direct(STANDIN_SESSION_MS), path);
     uint64_t before = one_cycle(mutex, wire, path);
-    check_ok(actor_do(other, act_lock, rival, NULL));
+    check_ok(act_do(other, act_lock, rival, NULL));
     for (int i = 0; i < 4; i++)
         check_num(zkl_mutex_lock_for(mutex, 300), ==, ZKL_ETIMEDOUT);
-    check_ok(actor_do(other, act_unlock, rival, NULL));
+    check_ok(act_do(other, act_unlock, rival, NULL));
     check_num(one_cycle(mutex, wire, path), >, before);
     int64_t links = proxy_counts(s->proxy, PROXY_CONNECT);
     /* An earlier answer may be lost with the link, which blames that one. */
@@ -344,32 +344,32 @@ struct dead_self {
  * two links that lost one would have it create otherwise. */
 static void cut_while_it_waits(struct dead_self *d)
 {
-    check_ok(actor_do(d->other, act_lock, d->rival, NULL));
-    actor_begin(d->self, act_lock, d->mutex, NULL);
+    check_ok(act_do(d->other, act_lock, d->rival, NULL));
+    act_begin(d->self, act_lock, d->mutex, NULL);
     check_wait(fault_watches(d->client) == 2, WAIT_MS);
     proxy_cut(d->proxy);
-    check_ok(actor_do(d->other, act_unlock, d->rival, NULL));
-    check_ok(actor_end(d->self, SOON_MS));
+    check_ok(act_do(d->other, act_unlock, d->rival, NULL));
+    check_ok(act_end(d->self, SOON_MS));
 }
 
 /* The node of a lock that it has unlocked is first. */
 static void cut_before_it_unlocks(struct dead_self *d)
 {
     lose_link(d->proxy);
-    int rc = actor_do(d->self, act_unlock, d->mutex, NULL);
+    int rc = act_do(d->self, act_unlock, d->mutex, NULL);
     assert_true(is_unanswered(rc));
     proxy_refuse(d->proxy, false);
-    check_ok(actor_do(d->self, act_lock_for, d->mutex, (void *)(intptr_t)SOON_MS));
-    check_ok(actor_do(d->self, act_unlock, d->mutex, NULL));
+    check_ok(act_do(d->self, act_lock_for, d->mutex, (void *)(intptr_t)SOON_MS));
+    check_ok(act_do(d->self, act_unlock, d->mutex, NULL));
 }
 
 /* A node that it does not know is. */
 static void cut_as_it_creates(struct dead_self *d)
 {
     assert_int_equal(proxy_drop_reply(d->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT), 0);
-    check_ok(actor_do(d->self, act_lock_for, d->mutex, (void *)(intptr_t)SOON_MS));
+    check_ok(act_do(d->self, act_lock_for, d->mutex, (void *)(intptr_t)SOON_MS));
     check_ok(proxy_wait_dropped(d->proxy, 0));
-    check_ok(actor_do(d->self, act_unlock, d->mutex, NULL));
+    check_ok(act_do(d->self, act_unlock, d->mutex, NULL));
 }
 
 /* Goal: where a server answers that a session has expired, and lets it live on for its timeout, a client does not wait

@@ -104,14 +104,14 @@ static void check_free_of_a_canceled(struct zkl_client *client, struct zkl_mutex
     struct failing failing = {.cancel = world_cancel()};
     struct actor *actor = world_actor();
 
-    actor_begin(actor, fail_watched, mutex, &failing);
+    act_begin(actor, fail_watched, mutex, &failing);
     check_wait(waits(client), WAIT_MS);
     watched.state = ARMED;
     zkl_cancel_set(failing.cancel);
     check_wait(watched.state == STALLED, WAIT_MS);
     check_num(watched.canceled, ==, 1);
     watched.state = OFF;
-    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
+    check_num(act_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     check_true(strstr(failing.detail, path) != NULL);
     check_num(canceled(client), ==, 1);
 }
@@ -210,14 +210,14 @@ WORLD_TEST(a_semaphore_is_in_use_while_its_permits_are_set)
     check_ok(zkl_semaphore_new(&semaphore, client, "/frees/set", 0, NULL));
     watch(client, semaphore, free_semaphore);
     check_ok(proxy_hold_request(proxy, PROXY_SET, 1));
-    actor_begin(actor, set_watched, NULL, semaphore);
+    act_begin(actor, set_watched, NULL, semaphore);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
     check_num(zkl_semaphore_free(semaphore), ==, ZKL_EBUSY);
     watched.state = ARMED;
     proxy_release(proxy);
     check_wait(watched.state == STALLED, WAIT_MS);
     watched.state = OFF;
-    check_ok(actor_end(actor, WAIT_MS));
+    check_ok(act_end(actor, WAIT_MS));
 }
 
 /* --- a multi-lock: its use is the last thing that a call drops ---------------------------------- */
@@ -256,13 +256,13 @@ WORLD_TEST(a_multi_lock_is_in_use_while_a_failed_call_clears_up)
 
     watch(client, multi, free_multi);
     check_ok(zkl_mutex_lock(rival));
-    actor_begin(actor, lock_multi, NULL, cancel);
+    act_begin(actor, lock_multi, NULL, cancel);
     check_wait(waits(client), WAIT_MS);
     watched.state = ARMED;
     zkl_cancel_set(cancel);
-    check_wait(watched.state == STALLED || !actor_busy(actor), WAIT_MS);
+    check_wait(watched.state == STALLED || !act_busy(actor), WAIT_MS);
     check_num(watched.state, ==, ARMED);
-    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
+    check_num(act_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
     watched.state = OFF;
 
     check_ok(zkl_mutex_unlock(rival));

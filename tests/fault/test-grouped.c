@@ -71,7 +71,7 @@ static void begin(struct takers *all, const char *name, bool lossy)
         snprintf(t->path, sizeof t->path, "/%s/%d", name, i);
         options.posted_unlock = i % 3 == 0;
         t->actor = world_actor();
-        actor_begin(t->actor, take, world_mutex_with(all->client, t->path, &options), t);
+        act_begin(t->actor, take, world_mutex_with(all->client, t->path, &options), t);
     }
 }
 
@@ -83,7 +83,7 @@ static void end(struct takers *all)
         all->one[i].turnstile->stop = true;
     for (int i = 0; i < THREADS; i++) {
         struct taker *t = &all->one[i];
-        check_ok(actor_end(t->actor, WAIT_MS));
+        check_ok(act_end(t->actor, WAIT_MS));
         check_num(turnstile_sum(t->turnstile), >, 0);
         turnstile_end(t->turnstile);
     }

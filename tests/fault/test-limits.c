@@ -246,10 +246,9 @@ LIMITS_TEST(no_descriptor_for_a_reconnect)
     check_ok(zkl_mutex_lock(b->mutex));
     starve(b);
     int64_t start_ms = net_now_ms(), start_cpu_ms = cpu_ms();
-    int timed_out = actor_do(b->actor, act_lock_for, b->mutex, (void *)(intptr_t)(4 * SESSION_MS));
+    int timed_out = act_do(b->actor, act_lock_for, b->mutex, (void *)(intptr_t)(4 * SESSION_MS));
     int64_t took_ms = net_now_ms() - start_ms, took_cpu_ms = cpu_ms() - start_cpu_ms;
-    int cancel_rc = zkl_cancel_new(&cancel),
-        try_rc = actor_do(b->actor, act_trylock, b->mutex, NULL);
+    int cancel_rc = zkl_cancel_new(&cancel), try_rc = act_do(b->actor, act_trylock, b->mutex, NULL);
     int unlock_rc = zkl_mutex_unlock(b->mutex);
     limit_descriptors(limit.rlim_cur);
     while (taken_count > 0)

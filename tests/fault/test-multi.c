@@ -2,45 +2,34 @@
 /* Multi-locks while an answer of the server is lost, sessions end and members are held by others: all or none is
  * held, nothing is left. The client is behind a frame proxy; a second one, the
  * competitor, is not. */
-#include "fault.h"
+#include "bench.h"
 
 #define SESSION_MS lag_session_ms(2000)
 #define REST_MS 1000
 #define LONG_MS lag_session_ms(4000) /* half of it is enough for one member after the other */
 #define MEMBERS 3
 
-struct bench {
-    struct proxy *proxy;
-    struct zkl_client *client, *direct;
-    struct zkl_rwlock *rwlock; /* at the last path */
-    struct zkl_mutex *mutexes[MEMBERS], *rivals[MEMBERS];
-    struct zkl_multi *multi;
-    struct wire *wire;
-};
-
 static const char *const paths[MEMBERS] = {"/group/a", "/group/b", "/group/rw"};
+static struct zkl_mutex *mutexes[MEMBERS], *rivals[MEMBERS]; /* the last is a writer */
+static struct zkl_multi *multi;                              /* of the mutexes */
 
 static struct bench *begin(void)
 {
-    struct bench *b = world_alloc(sizeof *b);
+    struct bench *b = bench_make_path(bench_begin(paths[0], SESSION_MS, QUIET_MS));
+    struct zkl_rwlock *rwlock = world_rwlock(b->client, paths[MEMBERS - 1], NULL);
     struct zkl_member members[MEMBERS];
 
-    b->proxy = world_proxy();
-    b->client = world_through(b->proxy, SESSION_MS);
-    b->direct = world_direct(QUIET_MS);
-    b->wire = world_wire();
-    check_ok(wire_create(b->wire, "/group", "", WIRE_PERSISTENT, NULL, 0));
-    b->rwlock = world_rwlock(b->client, paths[MEMBERS - 1], NULL);
     for (int i = 0; i < MEMBERS; i++) {
-        b->rivals[i] = world_mutex(b->direct, paths[i]);
-        b->mutexes[i] =
-            i < MEMBERS - 1 ? world_mutex(b->client, paths[i]) : zkl_rwlock_writer(b->rwlock);
-        members[MEMBERS - 1 - i] = zkl_member_mutex(b->mutexes[i]);
-        check_ok(wire_create(b->wire, paths[i], "", WIRE_PERSISTENT, NULL, 0));
+        rivals[i] = world_mutex(b->direct, paths[i]);
+        mutexes[i] = i < MEMBERS - 1 ? world_mutex(b->client, paths[i]) : zkl_rwlock_writer(rwlock);
+        members[MEMBERS - 1 - i] = zkl_member_mutex(mutexes[i]);
+        check_ok(i > 0 ? wire_create(b->wire, paths[i], "", WIRE_PERSISTENT, NULL, 0) : 0);
     }
-    b->multi = world_multi(b->client, members, MEMBERS);
+    multi = world_multi(b->client, members, MEMBERS);
     return b;
 }
+
+#define MULTI_TEST(name) BENCH_TEST_OF(name, begin())
 
 static void check_rest(struct bench *b)
 {
@@ -50,22 +39,20 @@ static void check_rest(struct bench *b)
 }
 
 /* One member is held and the next waited for. */
-WORLD_TEST(a_multi_lock_starts_over_after_an_expiry)
+MULTI_TEST(a_multi_lock_starts_over_after_an_expiry)
 {
-    struct bench *b = begin();
-    struct actor *actor = world_actor();
     for (int contended = 0; contended < MEMBERS; contended++) {
-        check_ok(zkl_mutex_lock(b->rivals[contended]));
-        actor_begin(actor, act_multi_lock, NULL, b->multi);
+        check_ok(zkl_mutex_lock(rivals[contended]));
+        act_begin(b->actor, act_multi_lock, NULL, multi);
         check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
         fault_expire(b->client, 0);
         check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
-        check_true(actor_busy(actor));
-        check_ok(zkl_mutex_unlock(b->rivals[contended]));
-        check_ok(actor_end(actor, WAIT_MS));
+        check_true(act_busy(b->actor));
+        check_ok(zkl_mutex_unlock(rivals[contended]));
+        check_ok(act_end(b->actor, WAIT_MS));
         for (int i = 0; i < MEMBERS; i++)
             check_num(fault_children(b->wire, paths[i]), ==, 1);
-        check_ok(actor_do(actor, act_multi_unlock, NULL, b->multi));
+        check_ok(act_do(b->actor, act_multi_unlock, NULL, multi));
         check_rest(b);
     }
 }
@@ -73,57 +60,53 @@ WORLD_TEST(a_multi_lock_starts_over_after_an_expiry)
 ACT(act_multi_lock_for_long, zkl_multi_lock_for(arg, LONG_MS))
 
 /* Each member but the last one becomes free when most of the time is over. */
-static void check_one_deadline(struct bench *b, struct zkl_multi *multi)
+static void check_one_deadline(struct bench *b, struct zkl_multi *all)
 {
-    struct actor *actor = world_actor();
-
     for (int i = 0; i < MEMBERS; i++)
-        check_ok(zkl_mutex_lock(b->rivals[i]));
+        check_ok(zkl_mutex_lock(rivals[i]));
     int64_t start = net_now_ms();
     lag_begin();
-    actor_begin(actor, act_multi_lock_for_long, NULL, multi);
+    act_begin(b->actor, act_multi_lock_for_long, NULL, all);
     for (int i = 0; i < MEMBERS - 1; i++) {
         check_wait(fault_children(b->wire, paths[i]) == 2, WAIT_MS);
         for (int behind = i + 1; behind < MEMBERS; behind++)
             check_wait(fault_children(b->wire, paths[behind]) == 1, WAIT_MS);
         check_wait(net_now_ms() - start > LONG_MS / 2 + 200 * i, WAIT_MS);
-        check_ok(zkl_mutex_unlock(b->rivals[i]));
+        check_ok(zkl_mutex_unlock(rivals[i]));
     }
-    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ETIMEDOUT);
+    check_num(act_end(b->actor, WAIT_MS), ==, ZKL_ETIMEDOUT);
     check_num(lag_end_ms(), <, LONG_MS * 3 / 2); /* the second member's own time would end here */
     check_num(net_now_ms() - start, >=, LONG_MS);
     for (int i = 0; i < MEMBERS; i++)
         check_wait(fault_children(b->wire, paths[i]) == (i == MEMBERS - 1), WAIT_MS);
-    check_ok(zkl_mutex_unlock(b->rivals[MEMBERS - 1]));
+    check_ok(zkl_mutex_unlock(rivals[MEMBERS - 1]));
     check_rest(b);
 }
 
 /* And the client does not queue for the members behind one that is not free. This is so in one
  * transaction, and one by one, as with a semaphore among them. Modes: F24. */
-WORLD_TEST(one_deadline_is_for_all_members)
+MULTI_TEST(one_deadline_is_for_all_members)
 {
-    struct bench *b = begin();
     struct zkl_member members[MEMBERS + 1];
 
-    check_one_deadline(b, b->multi);
+    check_one_deadline(b, multi);
     members[MEMBERS] = zkl_member_mutex(world_semaphore_mutex(b->client, "/group/0"));
     for (int i = 0; i < MEMBERS; i++)
-        members[i] = zkl_member_mutex(b->mutexes[i]);
+        members[i] = zkl_member_mutex(mutexes[i]);
     check_one_deadline(b, world_multi(b->client, members, MEMBERS + 1));
 }
 
 /* Immediately by the client's own clock; it deletes the node once the link is back. Modes: F64. */
-WORLD_TEST(a_lease_ends_without_a_link)
+MULTI_TEST(a_lease_ends_without_a_link)
 {
-    struct bench *b = begin();
     struct zkl_wait wait = ZKL_WAIT_INIT;
     wait.lease_ms = 300;
-    check_ok(zkl_mutex_acquire(b->mutexes[0], &wait, NULL));
+    check_ok(zkl_mutex_acquire(mutexes[0], &wait, NULL));
     lose_link(b->proxy);
-    check_wait(zkl_mutex_window_ms(b->mutexes[0]) == 0, 600);
+    check_wait(zkl_mutex_window_ms(mutexes[0]) == 0, 600);
     check_num(fault_children(b->wire, paths[0]), ==, 1);
     proxy_refuse(b->proxy, false);
     check_wait(fault_children(b->wire, paths[0]) == 0, WAIT_MS);
-    check_num(zkl_mutex_unlock(b->mutexes[0]), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutexes[0]), ==, ZKL_ELOST);
     check_rest(b);
 }

@@ -138,9 +138,9 @@ static void contend(struct bench *b, int next, int64_t left)
     uint64_t links = fault_metrics(b->client).connections;
 
     set(next, left);
-    actor_begin(b->actor, rounds, b->mutex, NULL);
+    act_begin(b->actor, rounds, b->mutex, NULL);
     check_ok(rounds(b->rival, NULL));
-    check_ok(actor_end(b->actor, WAIT_MS));
+    check_ok(act_end(b->actor, WAIT_MS));
     check_num(zkl_mutex_token(held), ==, token);
     check_true(zkl_mutex_still_held(held, 0));
     check_num(fault_metrics(b->client).connections, ==, links);

@@ -40,11 +40,6 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
     return rc;
 }
 
-static void note(int code, void *codes)
-{
-    *(atomic_int *)codes = code;
-}
-
 /* As itself: what the parent's owner holds is none of its business. */
 static int lock_own(const char *servers)
 {
@@ -71,7 +66,7 @@ WORLD_TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
     struct zkl_client *client = world_open(servers, 30000);
     struct zkl_mutex *mutex = world_mutex(client, "/owners");
     struct zkl_owner *owner = world_owner();
-    atomic_int code = 1;
+    struct completion done = {0};
     int status = 0;
 
     if (UNDER_TSAN) {
@@ -80,7 +75,7 @@ WORLD_TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
     }
     check_true(zkl_owner_use(owner) == NULL);
     stall = ARMED;
-    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL));
+    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note_completion, &done, NULL));
     check_wait(stall == STALLED, WAIT_MS);
     pid_t pid = fork();
     if (pid == 0) {
@@ -90,7 +85,7 @@ WORLD_TEST(a_child_of_a_thread_that_uses_an_owner_uses_none)
     check_num(pid, >, 0);
     check_num(waitpid(pid, &status, 0), ==, pid);
     stall = OFF;
-    check_wait(code == 0, WAIT_MS);
+    check_ok(completion_code(&done));
     check_ok(zkl_mutex_unlock(mutex));
     check_true(zkl_owner_use(NULL) == owner);
     check_num(status, ==, 0);
@@ -102,16 +97,16 @@ WORLD_TEST(an_owner_sees_what_comes_while_it_looks)
     struct zkl_client *client = world_direct(30000);
     struct zkl_mutex *mutex = world_mutex(client, "/owners-look");
     struct zkl_owner *owner = world_owner();
-    atomic_int code = 1;
+    struct completion done = {0}, second = {0};
 
     gate = CLOSED;
-    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL));
+    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note_completion, &done, NULL));
     check_wait(gate == REACHED, WAIT_MS);
     locks = 0;
-    check_num(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL), ==,
+    check_num(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note_completion, &second, NULL), ==,
               ZKL_EDEADLK);
     locks = -1;
-    check_wait(code == 0, WAIT_MS);
+    check_ok(completion_code(&done));
     zkl_owner_use(owner);
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));

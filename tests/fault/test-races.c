@@ -208,7 +208,7 @@ WORLD_TEST(a_grant_that_can_not_be_checked_fails)
     struct wire *wire = world_wire();
 
     check_ok(zkl_mutex_lock_for(rival, WAIT_MS));
-    actor_begin(actor, act_lock, mutex, NULL);
+    act_begin(actor, act_lock, mutex, NULL);
     check_wait(waits(client) && fault_proved(client), WAIT_MS);
     zkl_driver_lock(client->driver);
     struct zkl_core *core = &client->driver->core;
@@ -220,9 +220,9 @@ WORLD_TEST(a_grant_that_can_not_be_checked_fails)
     check_num(c->machine.state, ==, ZKL_CONTENDER_HOLDING);
     zkl_core_feed_answer(core, c, ZKL_EV_UNCHECKED, ZKL_ANSWER_NOAUTH);
     zkl_driver_unlock(client->driver);
-    check_num(actor_end(actor, WAIT_MS), ==, ZKL_EACCES);
+    check_num(act_end(actor, WAIT_MS), ==, ZKL_EACCES);
     check_ok(zkl_mutex_unlock(rival));
-    actor_begin(actor, act_lock, mutex, NULL);
+    act_begin(actor, act_lock, mutex, NULL);
     actor_passes(actor);
     fault_check_rest(client, wire, path, WAIT_MS);
 }
@@ -254,12 +254,12 @@ WORLD_TEST(a_member_that_can_not_be_checked_fails_all)
     char node[512];
 
     check_ok(zkl_mutex_lock(rival));
-    actor_begin(waiter, act_multi_lock, NULL, multi);
+    act_begin(waiter, act_multi_lock, NULL, multi);
     check_wait(holds_one_and_is_next_for_another(client), WAIT_MS);
     fault_only_child(wire, "/races/m/a", node, sizeof node, NULL);
     check_ok(wire_set_acl(wire, node, &no_read, 1));
     check_wait(locked(client->driver, client->driver->core.counts[ZKL_COUNT_UNCHECKED]) == 1,
                WAIT_MS);
     check_ok(zkl_mutex_unlock(rival));
-    check_num(actor_end(waiter, WAIT_MS), ==, ZKL_EACCES);
+    check_num(act_end(waiter, WAIT_MS), ==, ZKL_EACCES);
 }

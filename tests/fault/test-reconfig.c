@@ -156,7 +156,7 @@ WORLD_TEST(three_servers_are_replaced_by_others)
         waiting[i] = client_at(true);
         sessions[i] = fault_session(waiting[i]);
         wanted[i] = world_mutex(waiting[i], paths[i]);
-        actor_begin(a[i] = world_actor(), act_lock, wanted[i], NULL);
+        act_begin(a[i] = world_actor(), act_lock, wanted[i], NULL);
     }
     for (int i = 0; i < OLD; i++) {
         replace(zh, i);
@@ -167,13 +167,13 @@ WORLD_TEST(three_servers_are_replaced_by_others)
         check_wait(has_moved(holders[0], i + 1) && has_moved(holders[1], i + 1), WAIT_MS);
     }
     for (int i = 0; i < 2; i++) {
-        check_true(actor_busy(a[i]));
+        check_true(act_busy(a[i]));
         check_wait(is_at(waiting[i], OLD), WAIT_MS);
         check_ok(zkl_mutex_unlock(holders[i]->mutex));
-        check_ok(actor_end(a[i], WAIT_MS));
+        check_ok(act_end(a[i], WAIT_MS));
         check_num(fault_session(waiting[i]), ==, sessions[i]);
         check_num(actor_token(a[i]), >, holders[i]->token);
-        check_ok(actor_do(a[i], act_unlock, wanted[i], NULL));
+        check_ok(act_do(a[i], act_unlock, wanted[i], NULL));
         /* The server that is asked for what is left does not run any more. */
         world_drop(wanted[i]);
         world_drop(waiting[i]);
@@ -183,12 +183,9 @@ WORLD_TEST(three_servers_are_replaced_by_others)
     zookeeper_close(zh);
 }
 
-int main(int argc, char **argv)
-{
-    struct zks_options options = fault_options();
+FAULT_MAIN({
     options.nodes = NODES;
     options.reconfig = true;
     for (int i = OLD; i < NODES; i++)
         options.observer[i] = true;
-    return fault_main(argc, argv, &options);
-}
+})

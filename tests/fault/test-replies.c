@@ -67,14 +67,14 @@ REPLY_TEST(node_of_another_session_is_not_adopted, CUT_SESSION_MS)
     proxy_set_hook(b->proxy, note_path, &note);
     check_ok(proxy_refuse(b->proxy, true));
     check_ok(proxy_drop_request(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
-    actor_begin(a, act_lock, b->mutex, NULL);
+    act_begin(a, act_lock, b->mutex, NULL);
     check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
     proxy_set_hook(b->proxy, NULL, NULL);
     check_ok(wire_create(b->wire, note.path, "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
     check_ok(proxy_refuse(b->proxy, false));
     check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
     check_wait(fault_watches(b->client) == 2, WAIT_MS);
-    check_true(actor_busy(a));
+    check_true(act_busy(a));
     check_ok(wire_delete(b->wire, made, -1));
     actor_passes(a);
     check_rest(b);
@@ -86,7 +86,7 @@ REPLY_TEST(lost_event_is_made_up_for, SESSION_MS)
 
     for (int i = 0; i < test_length(100, 6); i++) {
         check_ok(zkl_mutex_lock(b->rival));
-        actor_begin(a, act_lock, b->mutex, NULL);
+        act_begin(a, act_lock, b->mutex, NULL);
         check_wait(fault_server_watches(b->client) == 2,
                    WAIT_MS); /* else the event may be another */
         check_ok(
@@ -153,10 +153,10 @@ static void check_close_waits(struct bench *b, int ms)
     int64_t begun_ns = zkl_now_ns();
 
     calls_at_close = -1;
-    actor_begin(b->actor, act_close_client, NULL, b->client);
+    act_begin(b->actor, act_close_client, NULL, b->client);
     check_wait(!fault_connected(b->client), WAIT_MS);
     proxy_release(b->proxy);
-    check_ok(actor_end(b->actor, WAIT_MS));
+    check_ok(act_end(b->actor, WAIT_MS));
     if (closed_ns - begun_ns < ms * INT64_C(1000000))
         check_num(calls_at_close, ==, 0);
 }
@@ -194,9 +194,9 @@ REPLY_TEST(a_silent_server_gets_the_close_at_once, CUT_SESSION_MS)
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
     proxy_reset_counts(b->proxy);
     lag_begin();
-    actor_begin(b->actor, act_close_client, NULL, b->client);
+    act_begin(b->actor, act_close_client, NULL, b->client);
     check_ok(proxy_wait_count(b->proxy, PROXY_CLOSE, 1, WAIT_MS));
     check_num(lag_end_ms(), <, SOON_MS);
     proxy_release(b->proxy);
-    check_ok(actor_end(b->actor, WAIT_MS));
+    check_ok(act_end(b->actor, WAIT_MS));
 }

@@ -640,10 +640,10 @@ RESOLVER_TEST(a_handle_that_is_long_in_closing_delays_nobody)
     check_num(in_time(ASK_MS, zkl_mutex_lock_for(mutex, ASK_MS)), ==, ZKL_ETIMEDOUT);
     check_num(in_time(ASK_MS, acquire_async(owner, mutex, ASK_MS, false, client)), ==,
               ZKL_ETIMEDOUT);
-    actor_begin(a, act_lock_cancel, mutex, cancel);
+    act_begin(a, act_lock_cancel, mutex, cancel);
     net_nap_ms(ASK_MS);
     zkl_cancel_set(cancel);
-    check_num(in_time(0, actor_end(a, WAIT_MS)), ==, ZKL_ECANCELED);
+    check_num(in_time(0, act_end(a, WAIT_MS)), ==, ZKL_ECANCELED);
     check_true(zkl_mutex_window_ms(other) > 0);
     check_num(closings, ==, 1);
     close_takes_ms = 0;

@@ -58,12 +58,12 @@ static void check_granted(struct bench *b, struct actor *a, int64_t former_id)
     struct wire_stat stat;
     char node[700];
 
-    check_ok(actor_end(a, WAIT_MS));
+    check_ok(act_end(a, WAIT_MS));
     fault_only_child(b->wire, path, node, sizeof node, &stat);
     check_num(stat.ephemeral_owner, ==, fault_session(b->client));
     check_true(fault_session(b->client) != former_id);
     check_num(actor_token(a), ==, stat.czxid);
-    check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+    check_ok(act_do(a, act_unlock, b->mutex, NULL));
     fault_check_rest(b->client, b->wire, path, WAIT_MS);
 }
 
@@ -77,7 +77,7 @@ static void check_granted_after(struct bench *b, struct actor *a, struct wire *f
         check_ok(wire_ping(former));
         net_nap_ms(10);
     }
-    check_true(actor_busy(a));
+    check_true(act_busy(a));
     wire_close(former);
     check_granted(b, a, former_id);
 }
@@ -94,16 +94,16 @@ SESSION_TEST(another_session_on_reconnect_ends_the_hold)
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
     for (int i = 1; i <= test_length(30, 3); i++) {
         struct former former = {0};
-        check_ok(actor_do(a, act_lock, b->mutex, NULL));
+        check_ok(act_do(a, act_lock, b->mutex, NULL));
         proxy_set_hook(b->proxy, forget_session, &former);
         proxy_cut(b->proxy);
         struct wire *kept = keep_alive(b, &former);
         check_wait(wire_ping(kept) == 0 && b->told.lost == i, WAIT_MS);
         check_num(b->told.reason, ==, ZKL_REASON_EXPIRED);
-        check_num(actor_do(a, act_window, b->mutex, NULL), ==, 0);
+        check_num(act_do(a, act_window, b->mutex, NULL), ==, 0);
         check_num(fault_children(b->wire, path), ==, 1);
-        check_num(actor_do(a, act_unlock, b->mutex, NULL), ==, ZKL_ELOST);
-        actor_begin(a, act_lock, b->mutex, NULL);
+        check_num(act_do(a, act_unlock, b->mutex, NULL), ==, ZKL_ELOST);
+        act_begin(a, act_lock, b->mutex, NULL);
         check_granted_after(b, a, kept);
         check_num(b->told.lost, ==, i);
     }
@@ -124,7 +124,7 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
         check_ok(proxy_refuse(b->proxy, true));
         proxy_set_hook(b->proxy, forget_session, &former);
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
-        actor_begin(a, act_lock, b->mutex, NULL);
+        act_begin(a, act_lock, b->mutex, NULL);
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
         fault_only_child(b->wire, path, node, sizeof node, &stat);
         check_ok(proxy_refuse(b->proxy, false));
@@ -155,26 +155,26 @@ EXPIRY_TEST(expiry_as_the_predecessor_leaves)
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
     for (int i = 0; i < test_length(20, 2); i++) {
         check_ok(zkl_mutex_lock(b->rival));
-        actor_begin(a, act_lock, b->mutex, NULL);
+        act_begin(a, act_lock, b->mutex, NULL);
         check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
-        actor_begin(behind, act_lock, b->rival, NULL);
+        act_begin(behind, act_lock, b->rival, NULL);
         check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
         check_ok(proxy_hold_reply(b->proxy, PROXY_EVENT, 1));
         int64_t session = fault_session(b->client);
         check_ok(zkl_mutex_unlock(b->rival));
         check_ok(proxy_wait_held(b->proxy, WAIT_MS));
         fault_expire(b->client, 0);
-        check_ok(actor_end(behind, WAIT_MS));
+        check_ok(act_end(behind, WAIT_MS));
         check_wait(!fault_proved(b->client), WAIT_MS);
         proxy_release(b->proxy);
         check_wait(fault_connected(b->client) && fault_session(b->client) != session, WAIT_MS);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
-        check_true(actor_busy(a));
+        check_true(act_busy(a));
         uint64_t theirs = actor_token(behind);
-        check_ok(actor_do(behind, act_unlock, b->rival, NULL));
-        check_ok(actor_end(a, WAIT_MS));
+        check_ok(act_do(behind, act_unlock, b->rival, NULL));
+        check_ok(act_end(a, WAIT_MS));
         check_num(actor_token(a), >, theirs);
-        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        check_ok(act_do(a, act_unlock, b->mutex, NULL));
         fault_check_rest(b->client, b->wire, path, 1000);
     }
     check_num(b->told.lost, ==, 0);
@@ -202,6 +202,37 @@ EXPIRY_TEST(loss_is_known_without_a_next_session)
     check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
     check_num(zkl_mutex_window_ms(mutex), ==, 0);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    proxy_cut(b->proxy);
+    proxy_heal(b->proxy);
+}
+
+/* And another client may have held: so for a hold whose node was kept and one that was a writer's, as for each kind
+ * (cluster/behaviors: an_empty_window_is_in_doubt). */
+EXPIRY_TEST(a_kept_hold_and_a_downgraded_one_are_in_doubt)
+{
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_rwlock *ours = world_rwlock(b->client, "/session/rw", NULL),
+                      *theirs = world_rwlock(b->direct, "/session/rw", NULL);
+
+    options.retain_ms = QUIET_MS;
+    options.local_handoffs_max = 5;
+    struct zkl_mutex *lost[] = {world_mutex_with(b->client, path, &options),
+                                zkl_rwlock_reader(ours)};
+    check_ok(zkl_mutex_lock(lost[0]));
+    check_ok(zkl_mutex_lock(zkl_rwlock_writer(ours)));
+    check_ok(zkl_mutex_lock(lost[1]));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(ours)));
+    proxy_hole(b->proxy, PROXY_BOTH);
+    check_ok(zkl_mutex_lock_for(b->rival, WAIT_MS));
+    check_ok(zkl_mutex_lock_for(zkl_rwlock_writer(theirs), WAIT_MS));
+    for (int i = 0; i < 2; i++) {
+        check_num(zkl_mutex_window_ms(lost[i]), ==, 0);
+        check_num(zkl_mutex_unlock(lost[i]), ==, ZKL_EDOUBT);
+        check_true(strlen(zkl_error_detail()) > strlen(zkl_strerror(ZKL_EDOUBT)));
+        check_num(zkl_mutex_hold_count(lost[i]), ==, 0);
+    }
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(theirs)));
+    check_ok(zkl_mutex_unlock(b->rival));
     proxy_cut(b->proxy);
     proxy_heal(b->proxy);
 }

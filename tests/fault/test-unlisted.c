@@ -102,12 +102,12 @@ WORLD_TEST(a_path_made_anew_is_noticed)
     proxy_hole(proxy, PROXY_TO_CLIENT);
     proxy_reset_counts(proxy);
     make_anew(w, path, next, last, sizeof last);
-    actor_begin(waiter, act_lock, u.mutex, NULL);
+    act_begin(waiter, act_lock, u.mutex, NULL);
     check_wait(fault_children(w, path) == 2, WAIT_MS);
     proxy_heal(proxy);
     /* It goes on to watch the node before its own; with the lock in its hands it would not. */
-    check_wait(!actor_busy(waiter) || fault_watches(u.client) == 2, WAIT_MS);
-    check_true(actor_busy(waiter));
+    check_wait(!act_busy(waiter) || fault_watches(u.client) == 2, WAIT_MS);
+    check_true(act_busy(waiter));
     check_ok(wire_delete(w, last, -1));
     actor_passes(waiter);
 }
@@ -142,11 +142,11 @@ WORLD_TEST(a_path_made_anew_behind_our_own_is_noticed)
     check_ok(wire_delete(w, own, -1));
     make_anew(w, path, number_of(own) + 1, last, sizeof last);
     check_num(number_of(last), ==, number_of(own));
-    actor_begin(waiter, act_lock, other, NULL);
+    act_begin(waiter, act_lock, other, NULL);
     check_wait(fault_children(w, path) == 2, WAIT_MS);
     proxy_heal(proxy);
-    check_wait(!actor_busy(waiter) || waits_by_a_list(&u), WAIT_MS);
-    check_true(actor_busy(waiter));
+    check_wait(!act_busy(waiter) || waits_by_a_list(&u), WAIT_MS);
+    check_true(act_busy(waiter));
     check_ok(wire_delete(w, last, -1));
     actor_passes(waiter);
     check_wait(zkl_mutex_still_held(u.mutex, 0) == 0, WAIT_MS);
@@ -203,11 +203,11 @@ WORLD_TEST(nobody_slips_in_as_paths_come_and_go)
     struct actor *actors[] = {world_actor(), world_actor(), world_actor()};
 
     r.turnstile->go = true;
-    actor_begin(actors[0], lock_often, often.mutex, &r);
-    actor_begin(actors[1], lock_rarely, rarely.mutex, &r);
-    actor_begin(actors[2], delete_often, NULL, &r);
+    act_begin(actors[0], lock_often, often.mutex, &r);
+    act_begin(actors[1], lock_rarely, rarely.mutex, &r);
+    act_begin(actors[2], delete_often, NULL, &r);
     for (int i = 0; i < 3; i++)
-        check_ok(actor_end(actors[i], 10 * WAIT_MS));
+        check_ok(act_end(actors[i], 10 * WAIT_MS));
     check_num(r.deleted, >, 0);
     printf("%ld and %ld entries, the path was deleted %ld times, %ld lists for %ld creates\n",
            (long)r.turnstile->entries[1], (long)r.turnstile->entries[2], r.deleted,

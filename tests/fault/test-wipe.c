@@ -24,7 +24,7 @@ static struct bench *begin(int session_ms)
     b->other = world_direct(session_ms);
     b->wanted = world_mutex(b->other, path);
     b->waiter = world_actor();
-    actor_begin(b->waiter, act_lock, b->wanted, NULL);
+    act_begin(b->waiter, act_lock, b->wanted, NULL);
     struct wire *w = fault_wire();
     check_wait(fault_children(w, path) == 2, WAIT_MS);
     wire_close(w);
@@ -50,9 +50,9 @@ static void check_settled(struct bench *b)
 /* The waiter acquires it, releases it, and nothing is left. */
 static void hand_over(struct bench *b)
 {
-    check_ok(actor_end(b->waiter, WAIT_MS));
-    check_num(actor_do(b->waiter, act_window, b->wanted, NULL), >, 0);
-    check_ok(actor_do(b->waiter, act_unlock, b->wanted, NULL));
+    check_ok(act_end(b->waiter, WAIT_MS));
+    check_num(act_do(b->waiter, act_window, b->wanted, NULL), >, 0);
+    check_ok(act_do(b->waiter, act_unlock, b->wanted, NULL));
     struct wire *w = fault_wire();
     fault_check_rest(b->h->client, w, path, WAIT_MS);
     fault_check_rest(b->other, w, path, WAIT_MS);
@@ -65,7 +65,7 @@ static void check_kept(struct bench *b)
     check_settled(b);
     check_wait(b->h->told.held == b->h->told.suspect, WAIT_MS);
     fault_check_held(b->h);
-    check_true(actor_busy(b->waiter));
+    check_true(act_busy(b->waiter));
     check_ok(zkl_mutex_unlock(b->h->mutex));
     hand_over(b);
 }
@@ -132,7 +132,7 @@ WORLD_TEST(long_stop_ends_in_a_known_state)
     check_ok(zks_pause_node(server, 0));
     int64_t start_ms = net_now_ms();
     fault_check_window_ends(b->h->mutex, start_ms + SESSION_MS * 15 / 16);
-    check_true(actor_busy(b->waiter));
+    check_true(act_busy(b->waiter));
     check_wait(net_now_ms() > start_ms + SESSION_MS * 3 / 2, WAIT_MS); /* the fault itself */
     check_ok(zks_resume_node(server, 0));
     check_settled(b);

@@ -19,7 +19,7 @@ WIDTH = 80
 TAG = re.compile(r'\bModes: ([^.]*)\.')
 NUMBER = re.compile(r'F[1-9]\d*b?')
 # A comment and the function, or the test, that it stands before; a cast in the line above or attributes do no harm.
-HEAD = r'(?:(?:static )?[\w ]+[ *]|[A-Z_]*TEST(?:_IN)?\()'
+HEAD = r'(?:(?:static )?[\w ]+[ *]|[A-Z_]*TEST(?:_IN|_OF)?\()'
 COMMENTED = re.compile(r'/\*((?:[^*]|\*(?!/))*)\*/\s*(' + HEAD + r'(\w+)[(,)][^;{}]*\{)?')
 # The same of a test in a transcript, or in Python.
 SAID = re.compile(r'((?:^# .*\n)+)(?:test|def) (\w+)(?:$|\()', re.MULTILINE)
@@ -55,7 +55,7 @@ class Folder:
         self.text = '\n'.join([*self.sources.values(), *python])
         self.words = collections.Counter(re.findall(r'\b\w+\b', self.text))
         # Written as tests, named as ones that stand elsewhere, or in a list of cmocka's.
-        self.listed = set(re.findall(r'\b\w*(?:TEST(?:_IN)?|_test)\((\w+)', self.text))
+        self.listed = set(re.findall(r'\b\w*(?:TEST(?:_IN|_OF)?|_test)\((\w+)', self.text))
 
     def is_built(self, path):
         name = re.escape(path.stem.removeprefix('test-'))
