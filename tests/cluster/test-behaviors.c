@@ -1162,7 +1162,8 @@ BEHAVIOR_TEST(an_empty_window_is_in_doubt, .after = EXPIRES)
     proxy_heal(s->proxy);
 }
 
-/* The release of who holds has begun before the window was over; false: it had not, on a busy machine. */
+/* The release of who holds has begun before the window was over, and that of the hold beside after it; false: not so, on
+ * a busy machine. */
 static bool releases_in_time(struct scene *s, struct zkl_mutex *beside)
 {
     struct completion done = {0};
@@ -1180,7 +1181,8 @@ static bool releases_in_time(struct scene *s, struct zkl_mutex *beside)
         check_codes(&s->me, ZKL_EUNCONFIRMED);
     }
     check_wait(zkl_mutex_window_ms(beside) == 0, WAIT_MS);
-    check_num(zkl_error_is_lost(zkl_mutex_unlock(beside)), ==, 1);
+    /* Not so if an answer from before was read late, and proved more. */
+    in_time = zkl_error_is_lost(zkl_mutex_unlock(beside)) && in_time;
     proxy_cut(s->proxy);
     proxy_heal(s->proxy);
     return in_time;
