@@ -33,6 +33,21 @@ static void entry_text(const struct zkl_entry *e, const char *path, char *out, s
              (long long)e->sequence, e->node_path + strlen(path) + 1);
 }
 
+void say_inspection(struct zkl_client *client, const char *path, char *out, size_t size)
+{
+    static const char *const kinds[] = {"none", "mutex", "rwlock", "semaphore"};
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
+    size_t length = (size_t)snprintf(out, size, "%s", kinds[inspection->kind]);
+
+    if (inspection->permits > 0)
+        length += (size_t)snprintf(out + length, size - length, " %d", (int)inspection->permits);
+    for (size_t i = 0; i < inspection->count && length < size; i++) {
+        char text[256];
+        entry_text(&inspection->entries[i], path, text, sizeof text);
+        length += (size_t)snprintf(out + length, size - length, " | %s", text);
+    }
+}
+
 void check_inspection(const struct zkl_inspection *inspection, const char *path,
                       enum zkl_lock_kind kind, const char *const *lines, size_t count)
 {

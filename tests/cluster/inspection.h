@@ -9,6 +9,8 @@
 
 /* An inspection that succeeds, freed when the test returns. */
 const struct zkl_inspection *inspect_lock(struct zkl_client *client, const char *path);
+/* The kind of lock, its permits, and each entry as below, with " | " between them. */
+void say_inspection(struct zkl_client *client, const char *path, char *out, size_t size);
 /* It is of this kind, and each entry says "role access[ name][ for N] peer sequence node", the node
  * without the path; a line may have wildcards. */
 void check_inspection(const struct zkl_inspection *inspection, const char *path,

@@ -368,6 +368,11 @@ WORLD_TEST(arrays_of_several_sizes_are_refused)
     members[1].size = 0;
     check_num(zkl_multi_new(&multi, client, members, 2), ==, ZKL_EINVAL);
     members[1].size = sizeof members[1];
+    members[1].mutex = NULL;
+    check_num(zkl_multi_new(&multi, client, members, 2), ==, ZKL_EINVAL);
+    members[1] = zkl_member_mutex(two);
+    check_num(zkl_multi_new(&multi, client, members, 0), ==, ZKL_EINVAL);
+    check_num(zkl_multi_new(&multi, client, members, 65), ==, ZKL_EINVAL);
     multi = world_multi(client, members, 2);
     grants[0].size = sizeof grants[0];
     check_num(zkl_multi_acquire(multi, NULL, grants), ==, ZKL_EINVAL);
