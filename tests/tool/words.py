@@ -493,12 +493,6 @@ class Words(Kills):
         must(LIB.net_free_ports(byref(port), c_size_t(1)), 'a free port')
         os.environ[name] = str(port.value)
 
-    def ipv6_only(self):
-        try:
-            socket.create_server(('::1', 0), family=socket.AF_INET6).close()
-        except OSError as why:
-            raise Skipped('this machine has no ::1') from why
-
     def needs(self, line, why):
         """Skipped if this line of sh fails."""
         if subprocess.call(['sh', '-c', line], stderr=subprocess.DEVNULL) != 0:
