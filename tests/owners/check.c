@@ -356,8 +356,44 @@ static void check_lease(const struct client *c, const struct zkl_contender_machi
     must(!over || m->state != ZKL_CONTENDER_HOLDING || timers_are_late(c));
 }
 
+/* Who waits for an answer has a request out, or waits for another one's. Modes: F6, F21. */
+static void check_awaited(const struct zkl_contender *o)
+{
+    const struct zkl_contender_machine *m = &o->machine;
+    const struct zkl_bundle *b = m->lock_request.bundle;
+    const struct zkl_contender *first = b ? b->members[b->gated].contender : o;
+    const struct zkl_watch *list = o->subs[ZKL_SUB_LOCK_PATH].watch;
+    bool together = o->transaction || o->wants_create || o->held != ZKL_HELD_NONE;
+    must(!m->create_out || together || o->slots[ZKL_SLOT_CREATE].id != 0);
+    must(!m->list_out || together || o->shares_list || o->slots[ZKL_SLOT_LIST].id != 0 ||
+         (list && list->request.id != 0));
+    must(!(m->stat_out || m->renew_out) || o->slots[ZKL_SLOT_STAT].id != 0);
+    must(!m->limit.out || o->slots[ZKL_SLOT_LIMIT].id != 0 || first->slots[ZKL_SLOT_LIMIT].id != 0);
+    must(m->state != ZKL_CONTENDER_MAKING || o->slots[ZKL_SLOT_CREATE].id != 0);
+}
+
+/* Nor does anybody stay where only an answer leads on, or wait for a permit without a watch on the
+ * leases and on their number, except for the link, or until servers are asked again. */
+static void check_waits(const struct client *c, const struct zkl_contender *o)
+{
+    const struct zkl_contender_machine *m = &o->machine;
+    const struct fake_handle *h = c->current;
+    bool rests = h && h->linked && !h->in.first && zkl_core_connected(&c->core) &&
+                 c->core.again_mono_ns == INT64_MAX;
+    bool asks = m->create_out || m->list_out || m->stat_out || m->limit.out;
+    bool must_ask = m->state == ZKL_CONTENDER_QUEUEING || m->state == ZKL_CONTENDER_RECOVERING ||
+                    m->state == ZKL_CONTENDER_LISTING;
+    must(!rests || !must_ask || asks);
+    if (rests && m->state == ZKL_CONTENDER_WAITING &&
+        m->lock_request.naming.role == ZKL_ROLE_PERMIT)
+        must(o->subs[ZKL_SUB_LOCK_PATH].watch && o->subs[ZKL_SUB_LIMIT].watch);
+}
+
 static void check_contender(const struct client *c, const struct zkl_contender *o)
 {
+    if (o->machine.state < ZKL_CONTENDER_HOLDING)
+        check_awaited(o);
+    check_waits(c, o);
     const struct zkl_contender_machine *m = &o->machine;
     const struct zkl_watch *watch = o->subs[ZKL_SUB_PRED].watch;
     must(!watch || m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_LISTING ||

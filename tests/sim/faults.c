@@ -432,16 +432,21 @@ static const struct zkl_contender *some_grouped(const struct client *p)
     return c;
 }
 
+static struct fake_node *node_of(struct world *w, const struct zkl_contender *c)
+{
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    snprintf(path, sizeof path, "%s/%s", c->machine.lock_request.path->text, c->machine.node);
+    return c->machine.node[0] ? fake_find(&w->fake, path) : NULL;
+}
+
 /* What makes its transaction fail, or its answer get lost. */
 static void aim_at_group(struct world *w, struct client *p)
 {
     const struct zkl_contender *c = some_grouped(p);
-    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
     if (!c || !chance(w, 6))
         return;
     w->fault_seen = true;
-    snprintf(path, sizeof path, "%s/%s", c->machine.lock_request.path->text, c->machine.node);
-    struct fake_node *node = c->machine.node[0] ? fake_find(&w->fake, path) : NULL;
+    struct fake_node *node = node_of(w, c);
     struct fake_node *root = fake_find(&w->fake, c->machine.lock_request.path->text);
     if (node && chance(w, 2))
         delete_node(w, node);
@@ -449,6 +454,21 @@ static void aim_at_group(struct world *w, struct client *p)
         collect(w, root);
     else if (chance(w, 2))
         cut(p);
+}
+
+/* While it waits for permits the number is written again, or one of its nodes deleted. */
+static void aim_at_permits(struct world *w, const struct owner *o)
+{
+    struct fake_node *leases = fake_find(&w->fake, SIM_LEASES);
+    bool waits = owner_may_stop(o) && o->count > 1 && o->place->contender.subs[ZKL_SUB_LIMIT].watch;
+    if (!waits || !leases || !chance(w, 3))
+        return;
+    struct fake_node *node = node_of(w, &o->place[rnd(w, (unsigned)o->count)].contender);
+    w->fault_seen = true;
+    if (node && chance(w, 3))
+        delete_node(w, node);
+    else
+        fake_write(&w->fake, leases, "3");
 }
 
 /* --- when ----------------------------------------------------------------- */
@@ -470,6 +490,8 @@ void faults_maybe(struct world *w)
         make_anew(w);
     if (w->limit_changes && chance(w, 20))
         permits_interfere(w);
+    for (int i = 1; w->full && i <= ASKS; i++)
+        aim_at_permits(w, &p->owners[OWNERS_EACH - i]);
     if (fake_breaks_once(&w->fake, FAKE_CLOSED_BY_HAND, 300))
         fake_expire(&w->fake, p->core.session.id);
     if (w->fault_rate < 30 && chance(w, 3000) && !w->wiped) {

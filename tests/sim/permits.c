@@ -8,6 +8,15 @@
 
 #define USUAL 3
 
+/* Strangers have as many as there usually are, for good: who wants some waits for a greater number. */
+static void take_all(struct world *w)
+{
+    char path[] = SIM_LEASES "/x-lease-0000000000";
+    fake_write(&w->fake, fake_find(&w->fake, SIM_LEASES), "3");
+    for (int i = 0; i < USUAL; i++, path[sizeof path - 2]++)
+        fake_create(&w->fake, path, 0, 0);
+}
+
 void permits_init(struct world *w)
 {
     w->semaphores = chance(w, 2);
@@ -17,10 +26,13 @@ void permits_init(struct world *w)
     if (w->mismatch)
         happened(w, SIM_MISMATCH);
     w->limit_changes = chance(w, 3);
-    if (chance(w, 3)) { /* as Curator makes it */
+    w->full = w->seed % FULL_ONCE_IN == 2; /* not drawn */
+    if (chance(w, 3) || w->full) {         /* as Curator makes it */
         fake_create(&w->fake, SIM_SEMAPHORE, 0, 0);
         fake_create(&w->fake, SIM_LEASES, 0, 0);
     }
+    if (w->full)
+        take_all(w);
     for (int i = 0; i < CLIENTS; i++)
         w->clients[i].view.permits = USUAL + (w->mismatch && i == 0);
 }
@@ -103,4 +115,13 @@ void permits_interfere(struct world *w)
     } else if (gate && !fake_has_children(&w->fake, GATE)) {
         remove_empty(w, gate);
     }
+}
+
+void permits_raise(struct world *w)
+{
+    struct fake_node *leases = fake_find(&w->fake, SIM_LEASES);
+    if (w->full && leases)
+        fake_write(&w->fake, leases, "99");
+    w->limit_changes |= w->full;
+    w->full = false;
 }

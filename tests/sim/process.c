@@ -79,6 +79,9 @@ enum zkl_answer client_sends(struct client *p, const struct zkl_request *request
         note_transaction(p, request);
     if (request->kind == ZKL_REQ_CREATE && request->check_count > 0 && w->fault_rate < 1000)
         p->cut_soon = !chance(w, 3);
+    if (w->full && !w->calm && request->kind == ZKL_REQ_WATCH &&
+        strcmp(request->path, SIM_LEASES) == 0)
+        p->cut_soon = chance(w, 2);
     return answer;
 }
 

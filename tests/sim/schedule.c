@@ -158,6 +158,8 @@ static void heal(struct world *w)
             check_process(&w->clients[i]);
         }
         check_world(w);
+        if (w->fake.now_ms - began_ms > RAISE_MS)
+            permits_raise(w);
         if (chance(w, 50) && w->clients[0].current && w->clients[0].current->linked)
             w->clients[0].current->stalled = true;
         fake_pass(&w->fake, busy ? chance(w, 10) : 5);

@@ -30,8 +30,10 @@
 #define READS_AHEAD_ONCE_IN 4
 #define RESUMES_NONE_ONCE_IN 13
 #define FEW_NODES_ONCE_IN 11
+#define FULL_ONCE_IN 4
 #define CHAOS_STEPS 500
-#define HEAL_MS 60000 /* after which every owner must have got through */
+#define HEAL_MS 60000  /* after which every owner must have got through; */
+#define RAISE_MS 15000 /* likewise, if there are permits for it, which come then */
 
 #define QUESTIONS 3
 #define LIMITS_KEPT 64
@@ -109,6 +111,7 @@ struct world {
     int64_t outage_until_ms; /* no server can be reached */
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
+    bool full; /* strangers hold all permits, until there are more in the end */
     bool local_queue;
     bool readers;      /* some threads of a process read in one node */
     bool lonely;       /* each process mostly locks at a path of its own, */
@@ -176,6 +179,8 @@ bool owners_done(const struct client *p);
 void permits_init(struct world *w);
 /* A stranger changes the number, or the server removes empty containers. */
 void permits_interfere(struct world *w);
+/* From now on there are more than all want. */
+void permits_raise(struct world *w);
 /* After each step: what stands there now. */
 void permits_note_limit(struct world *w);
 /* Before a list of the leases is taken, which was made then. */
