@@ -25,8 +25,8 @@ cd "$(dirname "$0")/.." || exit 1
 # Name, budget in seconds on two cores, what it does. The order is that in which all and ci run theirs.
 suites='
 quick         180  what finds most per second: unit, the rules that are read off in a moment, short forms of sim and explore, the basic cluster programs, an ensemble that fails, each command and each example once
-compilers     150  gcc and clang build everything, each warning an error
-house          40  the rules that can be read off sources and built files
+compilers     170  gcc and clang build everything, each warning an error; in all, clang no tests but those of unit
+house          80  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
 sim           120  20,000 random schedules of several processes on an ensemble in memory
 explore        90  every schedule of two or three clients within small bounds, each state once; --full: larger ones

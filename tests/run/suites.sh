@@ -124,7 +124,9 @@ compilers() # [COMPILER...]: those, with the unit tests, for compilers that are 
         return
     fi
     set -- build clang clang --werror -Doptimization=0
-    if [ -z "$fast" ] && sanitizer_works clang thread; then
+    if [ -n "$fast" ]; then
+        built_of='unit examples'
+    elif sanitizer_works clang thread; then
         set -- build_sanitized clang-thread
     fi
     if "$@"; then
@@ -132,7 +134,7 @@ compilers() # [COMPILER...]: those, with the unit tests, for compilers that are 
     else
         fail "the build with clang"
     fi
-    personality=''
+    personality='' built_of=''
 }
 
 sanitizer() # COMPILER-KIND [options]
