@@ -1176,8 +1176,8 @@ static bool releases_in_time(struct scene *s, struct zkl_mutex *beside)
     check_ok(lock_start_release(&s->me, note_completion, &done));
     bool in_time = zkl_mutex_window_ms(beside) > 0;
     int rc = completion_code(&done);
-    if (in_time) {
-        check_release(rc, ZKL_EUNCONFIRMED);
+    if (in_time) { /* who posts waits for no answer */
+        check_release(rc, s->kind->posts ? 0 : ZKL_EUNCONFIRMED);
         check_codes(&s->me, ZKL_EUNCONFIRMED);
     }
     check_wait(zkl_mutex_window_ms(beside) == 0, WAIT_MS);
