@@ -165,7 +165,8 @@ EXPIRY_TEST(expiry_as_the_predecessor_leaves)
         check_ok(proxy_wait_held(b->proxy, WAIT_MS));
         fault_expire(b->client, 0);
         check_ok(act_end(behind, WAIT_MS));
-        check_wait(!fault_proved(b->client), WAIT_MS);
+        /* On a slow machine the next session may be there as this looks again. */
+        check_wait(!fault_proved(b->client) || fault_session(b->client) != session, WAIT_MS);
         proxy_release(b->proxy);
         check_wait(fault_connected(b->client) && fault_session(b->client) != session, WAIT_MS);
         check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
