@@ -196,7 +196,8 @@ static bool holds_now(const struct place *place)
     if (place->phase != GRANTED || place->kind == PART_PERMITS || c->dead || was_deleted(place))
         return false;
     if (place->lost) /* it may have looked at its window before */
-        return now_of(c).boot_ns < place->told_until_boot;
+        return now_of(c).boot_ns < place->told_until_boot &&
+               (!data_was_lost(c->world) || fake_alive(&c->world->fake, place->session));
     if (!place->in_core || !is_proved(place))
         return false;
     bool lives = fake_alive(&c->world->fake, c->core.session.id);
