@@ -356,6 +356,7 @@ static bool read_lines(FILE *from)
             check_num(
                 asprintf(&file.lines[file.count - 1], "%s%s", before, line + strspn(line, " ")), >,
                 0);
+            free(before);
             continue;
         }
         if (line[0] == '#' || line[0] == '\0')

@@ -5,6 +5,7 @@
 
 #include "check_error.h"
 #include "kinds.h"
+#include "leaks.h"
 
 #define MS INT64_C(1000000)
 

@@ -107,8 +107,8 @@ static int own_node(const struct handle *h, char *out, size_t size)
 /* As a client calls it. */
 static const char *node_called(const char *word)
 {
-    static char nodes[8][700];
-    static unsigned last;
+    static _Thread_local char nodes[8][700];
+    static _Thread_local unsigned last;
     const char *nth = strchr(word, '#');
     int number;
     const struct handle *h = handle_of(word, &number);
@@ -132,7 +132,7 @@ static const char *node_at(const char *word)
 /* The words from that one on. */
 static const char *text_from(const struct step *s, size_t i)
 {
-    static char text[700];
+    static _Thread_local char text[700];
 
     text[0] = '\0';
     for (; i < s->count; i++)

@@ -6,8 +6,8 @@
  * beyond the drain. Its functions have no names, so this hides every
  * leak with libzookeeper in its stack, ours on the completion thread too. The other programs find
  * those. */
-#ifndef ZKFAULT_LEAKS_H
-#define ZKFAULT_LEAKS_H
+#ifndef ZKTEST_LEAKS_H
+#define ZKTEST_LEAKS_H
 
 const char *__lsan_default_suppressions(void);
 
