@@ -6,7 +6,7 @@
  *
  * A thread is made when it is first named; without one it is the test's own. With & the step begins in its thread. Then
  * "THREAD: ends" has its result, and "THREAD: waits" sees that it is not over; "THREAD: exits" ends the thread. A call is
- * expected to be OK; behind another code stands what its detail says. The answer to a question is compared by wildcards, by
+ * expected to be OK; behind another code stands what its detail says. The answer to a question is compared by wildcards, which stand for no |, by
  * "> N", or is not to be "!TEXT"; "await" asks until it is so. "as NAME" keeps the answer as $NAME. "repeat N" or "each NAME
  * WORDS", and "end", stand around lines that are done so often. A comment begins with #, and a line goes on behind \.
  *
