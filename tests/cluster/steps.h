@@ -2,7 +2,7 @@
 /* Tests as text: what threads of some clients do one after another, and what each call or question comes to. In a file
  * each test is "test NAME" and lines of steps, some in a line by ";", up to the next test:
  *
- *     [await] [THREAD:] VERB WORDS [-> EXPECTED] [as NAME] [&]
+ *     [await [MS]] [THREAD:] VERB WORDS [-> EXPECTED] [as NAME] [&]
  *
  * A thread is made when it is first named; without one it is the test's own. With & the step begins in its thread. Then
  * "THREAD: ends" has its result, and "THREAD: waits" sees that it is not over; "THREAD: exits" ends the thread. A call is

@@ -795,6 +795,26 @@ static void catch_frame(const struct step *s, bool hold)
             proxy, op, nth, option(s, "silent") ? PROXY_THEN_SILENT : PROXY_THEN_CUT));
 }
 
+/* A watch event is: xid -1, zxid, error, then type, state, and the path behind its length. The hook changes the path of
+ * an event if it begins with start, so that the client does not hear of it. */
+static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *start)
+{
+    const size_t head = 4 + 8 + 4 + 4 + 4 + 4, length = strlen(start);
+
+    if (dir == PROXY_TO_CLIENT && op == PROXY_EVENT && size >= head + length &&
+        memcmp(frame + head, start, length) == 0)
+        frame[size - 1] = '!';
+    return size;
+}
+
+static void mute_events_of(const char *word)
+{
+    static char start[700];
+
+    snprintf(start, sizeof start, "%s", node_at(word));
+    proxy_set_hook(proxy, mute, start);
+}
+
 static bool obey_proxy(struct step *s)
 {
     DO("hold", catch_frame(s, true));
@@ -809,6 +829,8 @@ static bool obey_proxy(struct step *s)
     DO("heal", proxy_heal(proxy));
     DO("delay", proxy_delay_ms(proxy, atoi(s->words[0])));
     DO("deny_exists", deny_exists(proxy, "steps-"));
+    DO("mute", mute_events_of(s->words[0]));
+    DO("unmute", proxy_set_hook(proxy, NULL, NULL));
     DO("reset", proxy_reset_counts(proxy));
     DO("counts", say_counts(s));
     return false;
