@@ -551,6 +551,15 @@ static void say_name(struct step *s, char before)
     say(s, "%s", strrchr(node, before) + 1);
 }
 
+/* Nothing is under way for this client. */
+static bool is_at_rest(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    bool rest = !client->driver->core.first && client->driver->core.pending_count == 0;
+    zkl_driver_unlock(client->driver);
+    return rest;
+}
+
 static bool obey_question(struct step *s)
 {
     struct handle *h = s->handle;
@@ -567,6 +576,7 @@ static bool obey_question(struct step *s)
     DO("knows_request", say(s, "%d", inside_knows_request(h->client)));
     DO("in_line", say(s, "%zu", inside_waiting(h->mutex)));
     DO("client_state", say(s, "%s", client_states[zkl_client_get_state(h->client)]));
+    DO("at_rest", say(s, "%d", is_at_rest(h->client)));
     DO("name", say_name(s, '/'));
     DO("digits", say_name(s, '_'));
     DO("noted", say(s, "%zu", noted(&h->notes)));
