@@ -2,11 +2,11 @@
 /* Tests as text: what threads of some clients do one after another, and what each call or question comes to. In a file
  * each test is "test NAME" and lines of steps, some in a line by ";", up to the next test:
  *
- *     [await] [THREAD:] VERB WORDS [-> EXPECTED] [as NAME] [&]
+ *     [await [MS]] [THREAD:] VERB WORDS [-> EXPECTED] [as NAME] [&]
  *
  * A thread is made when it is first named; without one it is the test's own. With & the step begins in its thread. Then
  * "THREAD: ends" has its result, and "THREAD: waits" sees that it is not over; "THREAD: exits" ends the thread. A call is
- * expected to be OK; behind another code stands what its detail says. The answer to a question is compared by wildcards, by
+ * expected to be OK; behind another code stands what its detail says. The answer to a question is compared by wildcards, which stand for no |, by
  * "> N", or is not to be "!TEXT"; "await" asks until it is so. "as NAME" keeps the answer as $NAME. "repeat N" or "each NAME
  * WORDS", and "end", stand around lines that are done so often. A comment begins with #, and a line goes on behind \.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ACL, or a missing credential, denies what a call needs. Each call has its code and a sentence
- * that names the path and the right. No call hangs, and no node is left. */
+/* Rights that are taken away, and a client that keeps its nodes to itself; rights.txt has those that are missing. Each
+ * call has its code and a sentence that names the path and the right. No call hangs, and no node is left. */
 #include "api/client.h"
 
 #include "check_error.h"
@@ -17,11 +17,6 @@ static void check_says(const char *word)
     check_detail(ZKL_EACCES, word);
     if (strstr(zkl_error_detail(), "secret"))
         fail_msg("\"%s\" reveals the credential", zkl_error_detail());
-}
-
-static const char *make_path(const char *name, int denied)
-{
-    return make_denied(cluster_path(name), denied, "", WIRE_PERSISTENT);
 }
 
 static int lock_for_long(struct zkl_mutex *mutex)
@@ -47,68 +42,16 @@ static void check_refused(struct zkl_client *client, const char *path, const cha
     }
 }
 
-/* Nothing is under way for this client: what can't be deleted is not tried again and again. */
-static bool is_at_rest(struct zkl_client *client)
-{
-    zkl_driver_lock(client->driver);
-    bool rest = !client->driver->core.first && client->driver->core.pending_count == 0;
-    zkl_driver_unlock(client->driver);
-    return rest;
-}
+/* --- a waiter ---------------------------------------------------------------------------------- */
 
-/* --- a right that is missing ------------------------------------------------------------------ */
-
-/* What is below the path, or the path itself, can't be locked, and nothing is left. */
-static void check_denied(int denied, const char *below_path, const char *word)
-{
-    const char *path = make_path("denied", denied);
-
-    check_refused(world_client(), below_path ? below(path, below_path) : path, word, word);
-    check_wait(cluster_children(path) == 0, WAIT_MS);
-}
-
-/* Goal: no CREATE on the path, or on a parent, and the client would have to make what is below it. Modes: F57. */
-WORLD_TEST(without_create_on_the_path)
-{
-    check_denied(PERM_CREATE, NULL, "CREATE");
-    check_denied(PERM_CREATE, "lock", "CREATE on a parent");
-    check_denied(PERM_CREATE, "deep/below/lock", "CREATE on a parent");
-}
-
-/* Goal: no READ on the path: the queue can't be seen, so nothing is granted, and the node that was
- * made on the way is taken back. Modes: F57. */
-WORLD_TEST(without_read_on_the_path)
-{
-    check_denied(PERM_READ, NULL, "READ");
-}
-
-/* The raw connection's, as that of a mutex of Curator's. The hidden one is nobody else's to read. */
-static const char *make_predecessor(const char *path, const struct wire_acl *hidden)
+/* The raw connection's, as that of a mutex of Curator's. */
+static const char *make_predecessor(const char *path)
 {
     const char *node = below(cluster_at(path), "_c_00000000-0000-4000-8000-000000000000-lock-");
     char made[160];
 
-    check_ok(hidden ? wire_create_acl(raw, node, "", WIRE_EPHEMERAL_SEQUENTIAL, hidden, 1, made,
-                                      sizeof made)
-                    : wire_create(raw, node, "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
+    check_ok(wire_create(raw, node, "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
     return below(cluster_at(path), strrchr(made, '/') + 1);
-}
-
-/* Goal: no READ on the predecessor's node: it can't be watched, so the wait ends, and so does its
- * node. Modes: F57. */
-WORLD_TEST(without_read_on_the_predecessor)
-{
-    const char *path = make_path("no-read-before", 0);
-    struct zkl_mutex *mutex = world_mutex(world_client(), path);
-    const char *before = make_predecessor(path, &stranger);
-
-    check_num(zkl_mutex_lock(mutex), ==, ZKL_EACCES);
-    check_says(path);
-    check_says("READ on the predecessor");
-    check_wait(cluster_children(path) == 1, WAIT_MS);
-    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
-    check_ok(wire_delete(raw, before, -1));
-    cycle(mutex, 1);
 }
 
 /* Goal: a waiter loses the right to READ its predecessor. The server uses the watch up in silence
@@ -121,9 +64,9 @@ WORLD_TEST(a_waiter_that_may_not_read_any_more)
     const bool takes_read = exists_takes_read();
 
     for (int deleted = 0; deleted < 2; deleted++) {
-        const char *path = make_path("hidden", 0);
+        const char *path = make_denied(cluster_path("hidden"), 0, "", WIRE_PERSISTENT);
         struct locker waiter = locker_of(path, NULL);
-        const char *before = make_predecessor(path, NULL);
+        const char *before = make_predecessor(path);
 
         locker_queues(&waiter, 2);
         check_wait(node_watches(before) == 1, WAIT_MS);
@@ -174,46 +117,6 @@ WORLD_TEST(a_waiter_that_might_not_read_for_a_moment)
         rc = actor_result(waiter);
     } while (rc == ZKL_EACCES && ++looked < LOOKED_MAX);
     check_num(rc, ==, 0);
-}
-
-/* Goal: without DELETE, unlock releases the hold, and says that the node stays and until when. The
- * end of the session removes the node. Modes: F57. */
-WORLD_TEST(without_delete_unlock_says_what_stays)
-{
-    const char *path = make_path("no-delete", PERM_DELETE);
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-
-    check_ok(zkl_mutex_lock(mutex));
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_EACCES);
-    check_says(path);
-    check_says("DELETE");
-    check_says("until this client's session ends");
-    check_num(zkl_mutex_hold_count(mutex), ==, 0);
-    check_num(zkl_mutex_still_held(mutex, 0), ==, 0);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
-    check_num(cluster_children(path), ==, 1);
-    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
-    check_closed(zkl_client_close(client, WAIT_MS));
-    check_num(cluster_children(path), ==, 0);
-}
-
-/* Modes: F57. */
-WORLD_TEST(without_delete_a_wait_times_out)
-{
-    const char *path = make_path("no-delete-wait", PERM_DELETE);
-    struct locker holder = locker_of(path, NULL), l = locker_of(path, NULL);
-
-    check_ok(zkl_mutex_lock(holder.mutex));
-    l.take.wait.deadline_ns = zkl_now_ns() + lag_room_ms(300) * INT64_C(1000000);
-    check_num(actor_do(l.actor, do_acquire, &l.take), ==, ZKL_ETIMEDOUT);
-    check_wait(is_at_rest(l.client), WAIT_MS);
-    check_num(cluster_children(path), ==, 2);
-    check_closed(zkl_client_close(l.client, WAIT_MS));
-    check_num(cluster_children(path), ==, 1);
-    check_closed(zkl_client_close(holder.client, WAIT_MS));
-    check_num(cluster_children(path), ==, 0);
-    check_num(zkl_mutex_unlock(holder.mutex), ==, ZKL_ELOST);
 }
 
 /* --- a right that is taken away ---------------------------------------------------------------- */

@@ -471,11 +471,12 @@ static int do_break(const struct step *s)
                      number(s, "for", WAIT_MS));
 }
 
-static int do_close(const struct handle *h)
+/* for=MS: what it says then, if the machine is slow or not. */
+static int do_close(const struct step *s)
 {
-    int rc = zkl_client_close(h->client, WAIT_MS);
+    int rc = zkl_client_close(s->handle->client, number(s, "for", WAIT_MS));
 
-    return rc == ZKL_ETIMEDOUT && lag_is_slow() ? 0 : rc; /* closed.h */
+    return rc == ZKL_ETIMEDOUT && !option(s, "for") && lag_is_slow() ? 0 : rc; /* closed.h */
 }
 
 /* notes HANDLE into=HANDLE: its callback writes them, into another's. */
@@ -503,7 +504,7 @@ static bool obey_call(struct step *s)
     CALL("renew", zkl_mutex_renew(h->mutex, number(s, "ms", 0)));
     CALL("retain", zkl_rwlock_retain_readers(h->rwlock, number(s, "ms", 0)));
     CALL("set_permits", zkl_semaphore_set_permits(h->semaphore, (int)number(s, "n", 0), NULL));
-    CALL("close", do_close(h));
+    CALL("close", do_close(s));
     CALL("revoke", do_revoke(s));
     CALL("break", do_break(s));
     CALL("lock_alone", lock_alone(h));
@@ -550,6 +551,15 @@ static void say_name(struct step *s, char before)
     say(s, "%s", strrchr(node, before) + 1);
 }
 
+/* Nothing is under way for this client. */
+static bool is_at_rest(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    bool rest = !client->driver->core.first && client->driver->core.pending_count == 0;
+    zkl_driver_unlock(client->driver);
+    return rest;
+}
+
 static bool obey_question(struct step *s)
 {
     struct handle *h = s->handle;
@@ -566,6 +576,7 @@ static bool obey_question(struct step *s)
     DO("knows_request", say(s, "%d", inside_knows_request(h->client)));
     DO("in_line", say(s, "%zu", inside_waiting(h->mutex)));
     DO("client_state", say(s, "%s", client_states[zkl_client_get_state(h->client)]));
+    DO("at_rest", say(s, "%d", is_at_rest(h->client)));
     DO("name", say_name(s, '/'));
     DO("digits", say_name(s, '_'));
     DO("noted", say(s, "%zu", noted(&h->notes)));
@@ -652,11 +663,10 @@ static bool is_over(const struct step *s)
     return option(s, "until") && net_now_ms() - number(s, "since", 0) >= number(s, "until", 0);
 }
 
-/* entry HANDLE N FIELD [PATH]: what a look says of one. */
+/* entry HANDLE N FIELD: what a look says of one. */
 static void say_entry(struct step *s)
 {
-    const struct zkl_inspection *seen =
-        inspect_lock(named(s->words[0])->client, path_of(s->count > 3 ? s->words[3] : "."));
+    const struct zkl_inspection *seen = inspect_lock(named(s->words[0])->client, path_of("."));
     size_t n = (size_t)atoi(s->words[1]);
     check_num(n, <, seen->count);
     const struct zkl_entry *e = &seen->entries[n];
@@ -675,6 +685,44 @@ static void say_entry(struct step *s)
         if (strcmp(fields[i].name, s->words[2]) == 0)
             say(s, "%lld", fields[i].value);
     }
+}
+
+/* entry_is_so HANDLE N: what the server says of the node is what a look says, and this process made it. */
+static void check_entry(const struct step *s)
+{
+    const struct zkl_inspection *seen = inspect_lock(named(s->words[0])->client, path_of("."));
+    const struct zkl_entry *e = &seen->entries[atoi(s->words[1])];
+    char data[600], host[80], text[160];
+    struct wire_stat stat;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    check_ok(wire_get(raw, cluster_at(e->node_path), data, sizeof data, &stat));
+    int64_t age = (int64_t)now.tv_sec * 1000 + now.tv_nsec / MS - stat.ctime_ms;
+    check_num(e->czxid, ==, stat.czxid);
+    check_num(e->session, ==, stat.ephemeral_owner);
+    check_text(e->owner, data);
+    check_num(e->age_ms, >=, 0);
+    check_num(e->age_ms, <=, age);
+    check_num(e->age_ms, >=, age - 20000);
+    check_ok(gethostname(host, sizeof host));
+    check_text(e->host, host);
+    check_num(e->pid, ==, getpid());
+    snprintf(text, sizeof text, "%s %d %lld", host, getpid(), (long long)e->thread);
+    check_text(text, data);
+    check_num(e->revoke_requested, ==, 0);
+    check_text(e->name, "");
+    check_text(e->peer, "curator");
+}
+
+/* look HANDLE at=PATH exact=PATH for=MS */
+static void look(struct step *s)
+{
+    const char *at = option(s, "at") ? option(s, "at") : ".";
+
+    say_inspection(named(s->words[0])->client,
+                   option(s, "exact") ? option(s, "exact") : path_of(at), number(s, "for", WAIT_MS),
+                   s->value, sizeof s->value);
 }
 
 static bool obey_nodes(struct step *s)
@@ -703,8 +751,9 @@ static bool obey_nodes(struct step *s)
        for (size_t i = 0; i < s->count; i++) check_ok(wire_delete(raw, node_at(s->words[i]), -1)));
     DO("delete_all", check_ok(wire_delete_tree(raw, cluster_at(path_of(first_word(s))))));
     DO("entry", say_entry(s));
-    DO("look", say_inspection(named(s->words[0])->client, path_of(s->count > 1 ? s->words[1] : "."),
-                              s->value, sizeof s->value));
+    DO("entry_is_so", check_entry(s));
+    DO("look", look(s));
+    DO("session", say(s, "%lld", (long long)wire_session(raw)));
     return false;
 }
 
@@ -756,6 +805,26 @@ static void catch_frame(const struct step *s, bool hold)
             proxy, op, nth, option(s, "silent") ? PROXY_THEN_SILENT : PROXY_THEN_CUT));
 }
 
+/* A watch event is: xid -1, zxid, error, then type, state, and the path behind its length. The hook changes the path of
+ * an event if it begins with start, so that the client does not hear of it. */
+static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *start)
+{
+    const size_t head = 4 + 8 + 4 + 4 + 4 + 4, length = strlen(start);
+
+    if (dir == PROXY_TO_CLIENT && op == PROXY_EVENT && size >= head + length &&
+        memcmp(frame + head, start, length) == 0)
+        frame[size - 1] = '!';
+    return size;
+}
+
+static void mute_events_of(const char *word)
+{
+    static char start[700];
+
+    snprintf(start, sizeof start, "%s", node_at(word));
+    proxy_set_hook(proxy, mute, start);
+}
+
 static bool obey_proxy(struct step *s)
 {
     DO("hold", catch_frame(s, true));
@@ -769,6 +838,9 @@ static bool obey_proxy(struct step *s)
     DO("silence", proxy_hole(proxy, PROXY_BOTH));
     DO("heal", proxy_heal(proxy));
     DO("delay", proxy_delay_ms(proxy, atoi(s->words[0])));
+    DO("deny_exists", deny_exists(proxy, "steps-"));
+    DO("mute", mute_events_of(s->words[0]));
+    DO("unmute", proxy_set_hook(proxy, NULL, NULL));
     DO("reset", proxy_reset_counts(proxy));
     DO("counts", say_counts(s));
     return false;
@@ -781,6 +853,7 @@ static bool obey_time(struct step *s)
 {
     int64_t since = s->count > 0 ? strtoll(s->words[0], NULL, 10) : 0;
 
+    DO("tid", say(s, "%d", gettid()));
     DO("nap", net_nap_ms((int)since));
     DO("now", say(s, "%lld", (long long)(net_now_ms() - since)));
     DO("lag", lag_begin());

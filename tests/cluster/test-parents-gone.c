@@ -1,38 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes above a lock's own: made when needed, removed when empty, and a chroot that is
- * missing. */
+/* Servers that remove the nodes above a lock at once, and a chroot that is missing. */
 #include "nodes.h"
-
-/* Goal: missing parents are made as containers: the server removes them all when they are empty.
- * Modes: F31. */
-WORLD_TEST(parents_are_made_and_vanish)
-{
-    const char *top = cluster_path("parents"), *middle = below(top, "middle");
-    const char *path = below(middle, "lock");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-
-    check_ok(zkl_mutex_lock(mutex));
-    net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove them, were they empty */
-    check_true(node_is_there(top) && node_is_there(middle) && node_is_there(path));
-    check_ok(zkl_mutex_unlock(mutex));
-    check_wait(!node_is_there(top), WAIT_MS);
-    cycle(mutex, 1);
-}
-
-/* Goal: parents that another client made, as ordinary nodes, also serve, and stay. Modes: F31. */
-WORLD_TEST(parents_of_others_are_used_and_stay)
-{
-    const char *path = cluster_path("persistent");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *mutex = world_mutex(client, path);
-
-    check_ok(wire_create(raw, cluster_at(path), "mine", WIRE_PERSISTENT, NULL, 0));
-    cycle(mutex, 2);
-    net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
-    check_true(node_is_there(path));
-    check_ok(wire_delete(raw, cluster_at(path), -1));
-}
 
 /* The proxy lets the create that it holds back continue. With again it then holds back the one
  * after the client has made the parents anew, which is the second to come. */
@@ -43,29 +11,6 @@ static void release_create(struct proxy *proxy, bool again)
     proxy_release(proxy);
     if (again)
         check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 1));
-}
-
-/* Goal: the server removes a parent after the library made it, and before the node is there. The
- * library makes the parent again, and the caller hears nothing of it. Method: the proxy holds back
- * the second create of the node, the one after the parents were made. The raw connection removes
- * the parent meanwhile; several times. Modes: F29. */
-WORLD_TEST(a_parent_removed_in_between_is_made_again)
-{
-    const char *path = cluster_path("between");
-    struct actor *actor = world_actor();
-    struct proxy *proxy;
-    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
-    struct zkl_mutex *mutex = world_mutex(client, path);
-
-    check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
-    actor_begin(actor, do_lock, mutex);
-    for (int i = 0; i < 5; i++) {
-        check_ok(proxy_wait_held(proxy, WAIT_MS));
-        check_ok(wire_delete(raw, cluster_at(path), -1));
-        release_create(proxy, i < 4);
-    }
-    check_ok(actor_result(actor));
-    check_ok(actor_do(actor, do_unlock, mutex));
 }
 
 struct busy {
@@ -152,41 +97,6 @@ WORLD_TEST(a_path_that_was_never_used_may_go)
     }
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
-}
-
-/* Goal: another client makes the path just as the library is about to, as a container or as an
- * ordinary node. The library uses that node as it is. The node stays what it is, and no call says
- * so. Method: the proxy holds the library's own create back meanwhile. Modes: F31. */
-WORLD_TEST(a_path_that_two_make_at_once_is_the_first_ones)
-{
-    static const int kinds[] = {WIRE_PERSISTENT, WIRE_CONTAINER};
-    struct actor *actor = world_actor();
-    struct proxy *proxy;
-    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
-
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        const char *path = cluster_path("at-once");
-        struct zkl_mutex *mutex = world_mutex(client, path);
-        struct wire_stat stat, used;
-        char data[16];
-        check_ok(proxy_hold_request(proxy, PROXY_CREATE_CONTAINER, 1));
-        actor_begin(actor, do_lock, mutex);
-        check_ok(proxy_wait_held(proxy, WAIT_MS));
-        check_ok(wire_create(raw, cluster_at(path), "theirs", kinds[i], NULL, 0));
-        check_ok(wire_exists(raw, cluster_at(path), &stat));
-        proxy_release(proxy);
-        check_ok(actor_result(actor));
-        check_ok(wire_get(raw, cluster_at(path), data, sizeof data, &used));
-        check_num(used.czxid, ==, stat.czxid);
-        check_text(data, "theirs");
-        check_ok(actor_do(actor, do_unlock, mutex));
-        if (kinds[i] == WIRE_CONTAINER) {
-            check_wait(!node_is_there(path), WAIT_MS);
-        } else {
-            net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
-            check_ok(wire_delete(raw, cluster_at(path), -1));
-        }
-    }
 }
 
 /* Goal: a chroot that does not exist has a code of its own, in lock and trylock, and the library
