@@ -32,7 +32,7 @@
 #define FEW_NODES_ONCE_IN 11
 #define FULL_ONCE_IN 4
 #define CHAOS_STEPS 500
-#define HEAL_MS 60000  /* after which every owner must have got through; */
+#define HEAL_MS 60000 /* after which every owner must have got through; */
 #define RAISE_MS 4000 /* likewise, if there are permits for it, which come then */
 
 #define QUESTIONS 3
