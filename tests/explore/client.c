@@ -23,11 +23,6 @@
 
 struct world *world;
 
-int name_of(const struct client *c)
-{
-    return (int)(c - c->world->clients);
-}
-
 int64_t boot_of(const struct client *c, int64_t ms)
 {
     (void)c;

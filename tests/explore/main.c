@@ -233,10 +233,10 @@ static void explain(const struct options *o, const struct bounds *bounds, struct
     tell_path(bounds, &r->path);
     if (o->first)
         return;
-    saying = true;
+    say_to = stdout;
     struct path path = r->path;
     (void)replay(bounds, &path, r);
-    saying = false;
+    say_to = NULL;
     printf("WRONG: %s\n", r->sentence);
 }
 
@@ -353,7 +353,7 @@ int main(int argc, char **argv)
         return (int)explore(&o, &o.bounds, &o.limits);
     static struct result r;
     struct path path = read_path(o.path);
-    saying = true;
+    say_to = stdout;
     if (!replay(&o.bounds, &path, &r))
         return 0;
     printf("WRONG: %s\n", r.sentence);

@@ -28,20 +28,8 @@
 #define CALM_PATH 512    /* digests of one run that are remembered */
 #define STUCK_SECONDS 60 /* of the processor, for some steps */
 
-bool saying;
 static sigjmp_buf went_wrong;
 static char sentence[SENTENCE];
-
-void say(const char *format, ...)
-{
-    va_list args;
-    if (!saying)
-        return;
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-}
 
 void wrong(const char *format, ...)
 {

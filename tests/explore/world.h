@@ -148,15 +148,10 @@ struct world {
 
 extern struct world *world; /* in the arena */
 
-/* --- search.c ----------------------------------------------------------- */
-
-extern bool saying;
-
 /* --- client.c ----------------------------------------------------------- */
 
 /* All clients are there and connected, nobody has asked for anything. */
 void world_begin(const struct bounds *bounds);
-int name_of(const struct client *c);
 struct zkl_time now_of(const struct client *c);
 struct zkl_time time_of(const struct world *w);
 int64_t boot_of(const struct client *c, int64_t ms);
@@ -255,6 +250,7 @@ size_t digest_words(const struct world *w, struct digest_word *list, size_t room
 
 /* --- for tests/owners ----------------------------------------------------- */
 
+#define saying (say_to != NULL)
 #define core_of(c) (&(c)->core)
 #define client_sends(c, request) ((c)->current ? fake_send((c)->current, request) : ZKL_ANSWER_LINK)
 #define client_is_gone(c) ((c)->dead)

@@ -35,21 +35,6 @@ static struct {
     const struct zkl_reply *list;
 } liar;
 
-void say(const char *format, ...)
-{
-    static int wanted = -1;
-    va_list args;
-
-    if (wanted < 0)
-        wanted = getenv("FUZZ_TRACE") != NULL;
-    if (!wanted)
-        return;
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-}
-
 void wrong(const char *format, ...)
 {
     va_list args;
@@ -388,6 +373,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     liar = (typeof(liar)){
         .lies = head[0] & 1, .scarce = head[0] & 2, .odd = (head[0] & 5) == 5, .step = -2};
     spare = -1;
+    say_to = getenv("FUZZ_TRACE") ? stderr : NULL;
     schedule_run(head[1] | (uint64_t)head[2] << 8 | (uint64_t)head[3] << 16, NULL, &tally);
     spare = -1;
     return 0;

@@ -92,23 +92,20 @@ def examples(root):
 
 # --- planted bugs
 
-def hunks(patch):
-    """(file, the lines that are to be there)"""
-    name = None
-    for part in re.split(r'^(?=@@ |--- a/)', patch, flags=re.M):
-        if part.startswith('--- a/'):
-            name = re.search(r'^--- a/(\S+)', part)[1]
-        elif part.startswith('@@ '):
-            lines = part.splitlines(keepends=True)[1:]
-            yield name, ''.join(line[1:] for line in lines if line[0] in ' -')
-
-
-def patches(root):
-    """Each planted bug still has its place: what its patch replaces stands in the file, word for word. A change of src that
+def planted_bugs(root):
+    """Each planted bug still has its place: what it replaces stands in the function once, word for word. A change of src that
     moves such a place is told here at once, and not after the long run, which builds them (tests/planted, tests/linear)."""
-    each = [(patch, *hunk) for patch in sorted(root.glob('tests/*/bugs/*.patch')) for hunk in hunks(rules.text(patch))]
-    return ([f'{patch.stem}: {name} has changed; plant the bug anew, of the same kind:\n{before}' for patch, name, before in each
-             if before not in rules.text(root / name)], f'{len(each)} places of planted bugs', each)
+    sys.path.append(str(root / 'tests/planted'))
+    import planted
+    bugs = [bug for folder in sorted(root.glob('tests/*/bugs')) for bug in planted.load(folder)]
+    each = [(bug, *change) for bug in bugs for change in bug.changes]
+    problems = [f'{bug.name} changes nothing' for bug in bugs if not bug.changes]
+    for bug, name, *change in each:
+        try:
+            planted.replaced(rules.text(root / name), *change)
+        except planted.Broken as why:
+            problems.append(f'{bug.name}: {name} has changed; plant the bug anew, of the same kind: {why}')
+    return problems, f'{len(each)} places of planted bugs', each
 
 
 # --- layers

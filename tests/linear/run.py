@@ -130,7 +130,7 @@ class Runs:
         (program, prefix), = bug.tests
         print(f"--- {bug.name}: {bug.says}")
         try:
-            copy.apply(bug.patch, bug.files)
+            copy.apply(bug.changes)
             copy.build(*BUILT[program])
             command = [*command_of(program, copy.build_path), "--seconds", PLANTED[program]]
             seen = is_seen(recorded(command, must_pass=False), prefix)

@@ -65,8 +65,7 @@ static void heard(struct client *c, struct told told)
 
 void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms, int tick_ms)
 {
-    (void)timeout_ms;
-    (void)tick_ms;
+    (void)timeout_ms, (void)tick_ms;
     *core = (struct zkl_core){.port = port};
 }
 
@@ -77,20 +76,17 @@ void zkl_core_fini(struct zkl_core *core)
 
 void zkl_core_close(struct zkl_core *core, struct zkl_time now)
 {
-    (void)core;
-    (void)now;
+    (void)core, (void)now;
 }
 
 void zkl_core_timer(struct zkl_core *core, struct zkl_time now)
 {
-    (void)core;
-    (void)now;
+    (void)core, (void)now;
 }
 
 int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now)
 {
-    (void)core;
-    (void)now;
+    (void)core, (void)now;
     return INT64_MAX;
 }
 
@@ -339,15 +335,12 @@ static void lose(struct side *side, size_t client, const struct zkl_request *req
 static void no_notification(struct zkl_port *port, struct zkl_contender *contender,
                             const struct zkl_notification *news)
 {
-    (void)port;
-    (void)contender;
-    (void)news;
+    (void)port, (void)contender, (void)news;
 }
 
 static void no_actions(void *arg, unsigned actions)
 {
-    (void)arg;
-    (void)actions;
+    (void)arg, (void)actions;
 }
 
 static void open_client(struct side *side, size_t client)
@@ -461,7 +454,7 @@ static void collect(struct side *side, const char *path)
     check_wait(wire_exists(raw, whole, NULL) == WIRE_NONODE, WAIT_MS);
 }
 
-static void free_real(struct side *side)
+static void free_side(struct side *side)
 {
     struct real *r = of(side);
 
@@ -479,23 +472,7 @@ static void free_real(struct side *side)
     free(r);
 }
 
-static const struct side_calls calls = {
-    .name = "real",
-    .open = open_client,
-    .close = close_client,
-    .send = send_request,
-    .lose = lose,
-    .cut = cut,
-    .join = join,
-    .hold = hold,
-    .expire = expire,
-    .hear = hear,
-    .settle = settle,
-    .set_counter = set_counter,
-    .collect = collect,
-    .wipe = wipe,
-    .free = free_real,
-};
+static const struct side_calls calls = SIDE_CALLS;
 
 struct side *real_new(const char *chroot)
 {

@@ -45,7 +45,6 @@ struct side {
 };
 
 struct side_calls {
-    const char *name;
     /* Open a handle and have it connected. */
     void (*open)(struct side *side, size_t client);
     /* End the session, or, if the link is broken, forget it. */
@@ -75,6 +74,13 @@ struct side_calls {
     void (*wipe)(struct side *side);
     void (*free)(struct side *side);
 };
+/* With a file's own functions. */
+#define SIDE_CALLS                                                                                 \
+    {                                                                                              \
+        .open = open_client, .close = close_client, .send = send_request, .lose = lose,            \
+        .cut = cut, .join = join, .hold = hold, .expire = expire, .hear = hear, .settle = settle,  \
+        .set_counter = set_counter, .collect = collect, .wipe = wipe, .free = free_side            \
+    }
 
 struct side *simulated_new(void);
 /* All paths of it lie below this one on the server, which is made. */

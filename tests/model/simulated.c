@@ -190,7 +190,7 @@ static void wipe(struct side *side)
     }
 }
 
-static void free_simulated(struct side *side)
+static void free_side(struct side *side)
 {
     struct simulated *s = of(side);
 
@@ -203,23 +203,7 @@ static void free_simulated(struct side *side)
     free(s);
 }
 
-static const struct side_calls calls = {
-    .name = "simulated",
-    .open = open_client,
-    .close = close_client,
-    .send = send_request,
-    .lose = lose,
-    .cut = cut,
-    .join = join,
-    .hold = hold,
-    .expire = expire,
-    .hear = hear,
-    .settle = settle,
-    .set_counter = set_counter,
-    .collect = collect,
-    .wipe = wipe,
-    .free = free_simulated,
-};
+static const struct side_calls calls = SIDE_CALLS;
 
 struct side *simulated_new(void)
 {

@@ -63,29 +63,29 @@ static void resume_nodes(int a, int b)
 
 /* --- asking the simulated ones ---------------------------------------------------------------- */
 
-struct two {
+static struct {
     struct fake_prng prng;
     struct fake fake;
     struct fake_handle *writer, *reader; /* linked, each to a server of its own */
-};
+} t;
 
-static void two_open(struct two *t)
+static void open_simulated(void)
 {
-    t->prng = (struct fake_prng){.plain = true};
-    fake_init(&t->fake, &t->prng);
-    t->writer = fake_open(&t->fake);
-    t->reader = fake_open(&t->fake);
-    fake_connect(t->writer, true);
-    fake_connect(t->reader, true);
-    fake_message_free(fake_next(t->writer)); /* up */
-    fake_message_free(fake_next(t->reader));
+    t.prng = (struct fake_prng){.plain = true};
+    fake_init(&t.fake, &t.prng);
+    t.writer = fake_open(&t.fake);
+    t.reader = fake_open(&t.fake);
+    fake_connect(t.writer, true);
+    fake_connect(t.reader, true);
+    fake_message_free(fake_next(t.writer)); /* up */
+    fake_message_free(fake_next(t.reader));
 }
 
-static void two_close(struct two *t)
+static void close_simulated(void)
 {
-    fake_close(t->writer);
-    fake_close(t->reader);
-    fake_fini(&t->fake);
+    fake_close(t.writer);
+    fake_close(t.reader);
+    fake_fini(&t.fake);
 }
 
 #define UNANSWERED (-1)
@@ -141,13 +141,10 @@ REAL_TEST(a_read_may_be_old_behind_a_sync_it_is_not)
     print_message("old in round %d\n", rounds);
     check_num(old, ==, 1);
 
-    struct two t;
-    two_open(&t);
     check_num(simulated_answer(t.writer, ASK(MAKE, "/lag")), ==, ZKL_ANSWER_OK);
     check_num(simulated_answer(t.reader, ASK(STAT, "/lag")), ==, ZKL_ANSWER_NONODE);
     check_num(simulated_answer(t.reader, ASK(SYNC, "/lag")), ==, ZKL_ANSWER_OK);
     check_num(simulated_answer(t.reader, ASK(STAT, "/lag")), ==, ZKL_ANSWER_OK);
-    two_close(&t);
 }
 
 /* Goal: a follower that has lost the others answers reads for a while, but not sync.
@@ -170,13 +167,10 @@ REAL_TEST(a_follower_alone_answers_reads)
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
     wait_answer((size_t)follower, 2); /* late, or lost with the link */
 
-    struct two t;
-    two_open(&t);
     fake_isolate(t.reader, false);
     check_num(simulated_answer(t.writer, ASK(MAKE, "/a")), ==, ZKL_ANSWER_OK);
     check_num(simulated_answer(t.reader, ASK(STAT, "/a")), ==, ZKL_ANSWER_NONODE);
     check_num(simulated_answer(t.reader, ASK(SYNC, "/a")), ==, UNANSWERED);
-    two_close(&t);
 }
 
 /* Goal: a leader that has lost the others, and does not know it yet, answers reads and sync, as if
@@ -200,14 +194,11 @@ REAL_TEST(a_leader_alone_answers_sync)
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
     wait_answer((size_t)leader, 2);
 
-    struct two t;
-    two_open(&t);
     fake_isolate(t.reader, true);
     check_num(simulated_answer(t.writer, ASK(MAKE, "/a")), ==, ZKL_ANSWER_OK);
     check_num(simulated_answer(t.reader, ASK(SYNC, "/a")), ==, ZKL_ANSWER_OK);
     check_num(simulated_answer(t.reader, ASK(STAT, "/a")), ==, ZKL_ANSWER_NONODE);
     check_num(simulated_answer(t.reader, ASK(SET, "/a", .data = "")), ==, UNANSWERED);
-    two_close(&t);
 }
 
 static bool is_gone(struct wire *w, const char *path)
@@ -243,8 +234,6 @@ REAL_TEST(an_election_renews_sessions)
     check_ok(zks_start_node(server, (size_t)leader));
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
 
-    struct two t;
-    two_open(&t);
     int64_t session = t.writer->session;
     int timeout_ms = fake_timeout_ms(&t.fake, session);
     fake_break(t.writer);
@@ -254,7 +243,6 @@ REAL_TEST(an_election_renews_sessions)
     check_true(fake_alive(&t.fake, session));
     fake_pass(&t.fake, 1 + t.fake.rules.tick_ms);
     check_true(!fake_alive(&t.fake, session));
-    two_close(&t);
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -270,12 +258,14 @@ static int open_real(void **state)
     real = real_new(cluster_path("ensemble"));
     for (size_t i = 0; i < NODES; i++)
         real->calls->open(real, i);
+    open_simulated();
     return 0;
 }
 
 static int close_real(void **state)
 {
     real->calls->free(real);
+    close_simulated();
     return cluster_raw_close(state);
 }
 

@@ -15,6 +15,8 @@
 #ifndef ZKL_TESTS_OWNERS_H
 #define ZKL_TESTS_OWNERS_H
 
+#include <stdio.h>
+
 #include "core/bundle.h"
 #include "core/local_queue.h"
 #include "core/read_cache.h"
@@ -99,7 +101,9 @@ struct owner {
 
 /* --- what went wrong ------------------------------------------------------ */
 
-/* A line of the trace, if there is one. */
+/* Where the trace goes; NULL: there is none. */
+extern FILE *say_to;
+/* A line of it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A promise is broken: where and which, in words without figures that change as the schedule is made shorter; the
  * details are in the trace. */
@@ -113,6 +117,7 @@ void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noretur
 
 /* --- port.c --------------------------------------------------------------- */
 
+int name_of(const struct client *c);
 /* Its core, port and paths. */
 void client_begin(struct client *c, int timeout_ms, int declared_ms);
 void client_drop_handles(struct client *c, void (*how)(struct fake_handle *h));

@@ -3,6 +3,7 @@
  * them, and how it begins and ends. One callback at a time, as the client's mutex ensures. When something comes,
  * and whether, is decided by others: a schedule of tests/sim, the search of tests/explore. What they do beside
  * that, such as to count, is in the functions and macros that owners.h names. */
+#include <stdarg.h>
 #include <string.h>
 
 #include "sim/kinds.h"
@@ -11,6 +12,24 @@
 static struct client *client_of(struct zkl_port *port)
 {
     return (struct client *)((char *)port - offsetof(struct client, port));
+}
+
+int name_of(const struct client *c)
+{
+    return (int)(c - c->world->clients);
+}
+
+FILE *say_to;
+
+void say(const char *format, ...)
+{
+    va_list args;
+    if (!say_to)
+        return;
+    va_start(args, format);
+    vfprintf(say_to, format, args);
+    va_end(args);
+    putc('\n', say_to);
 }
 
 /* --- the port ------------------------------------------------------------- */

@@ -12,11 +12,11 @@ survivors.txt."""
 # `sh tests/run.sh mutants` asks the tests whether they would find a bug. It works on copies of the sources in a
 # temporary folder, two at a time. It ends with the figures, and status 1 where something is not as it should be.
 #
-# - `tests/planted/bugs` has bugs made by hand, each a patch with a sentence of what it breaks. One counts only if the
+# - `tests/planted/bugs` has bugs made by hand, each with a sentence of what it breaks. One counts only if the
 #   unit tests and a short run of the demo don't see it (four are seen by unit tests that came after them). So
 #   most show in a combination only: for a reader, at the second wake, after a reconnect. Then the simulation is
-#   asked, and explore where the patch names it. Where they see nothing, the programs of the suites `cluster` and
-#   `fault` that the patch names are asked. `mutants --planted [NAME...]` does only that, `--table` prints each bug
+#   asked, and explore where the bug names it. Where they see nothing, the programs of the suites `cluster` and
+#   `fault` that it names are asked. `mutants --planted [NAME...]` does only that, `--table` prints each bug
 #   with what saw it.
 # - 200 changes of single operators, constants, conditions and statements of src/core are drawn by a seed from all
 #   there are (`mutants --random 200 --seed 1`). The unit tests and 2,000 schedules see them, or they stand in
@@ -84,9 +84,9 @@ def parse():
                         help="show the planted bugs of src/core to tests/explore, and to nothing else")
     parser.add_argument("--quick", action="store_true",
                         help="show them to what `sh tests/run.sh` runs, and to nothing else; random ones not to servers")
-    parser.add_argument("--short", action="store_true", help="do the patches still apply and build?")
+    parser.add_argument("--short", action="store_true", help="do the bugs still apply and build?")
     parser.add_argument("--every", type=int, default=1, metavar="N",
-                        help="of all patches, which are applied, only each Nth is built; with --short")
+                        help="of all bugs, which are applied, only each Nth is built; with --short")
     parser.add_argument("--table", action="store_true", help="print the planted bugs as Markdown, too")
     parser.add_argument("--jobs", type=int, default=2)
     return parser.parse_args()

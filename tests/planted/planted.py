@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planted bugs: tests/planted/bugs/NAME.patch, each with a sentence of what it breaks and a line
+"""The planted bugs: tests/planted/bugs/NAME.txt, each with a sentence of what it breaks and a line
 "Caught by:" with "sim" or "explore", and with the programs of other suites that are asked when the simulation
 misses it: "fault replies races" are tests/fault/test-replies and test-races. "unit": unit tests that came later
-see it too."""
+see it too. Then each change: a line with the file, and the function that it is in (without one: anywhere), and lines
+as in a patch, with no more around them than makes the place the only one there."""
 import re
 import textwrap
 
-from tree import Broken
+from tree import Broken, replaced
 
 SUITES = ("unit", "demo", "sim", "cluster", "fault", "explore", "quick")
 LEAST = 25  # planted bugs in all,
@@ -15,11 +16,17 @@ LEAST_BY_QUICK = 95  # in a hundred, by `sh tests/run.sh`
 LEAST_BY_EXPLORE = 80  # in a hundred of those of the core, by tests/explore
 
 
+def change_of(part):
+    """(file, function or "", the lines that are there, the lines that are to be there)"""
+    place, *lines = part.splitlines(keepends=True)
+    name, _, function = place.strip().partition(" ")
+    return name, function, *("".join(line[1:] for line in lines if line[0] in signs) for signs in (" -", " +"))
+
+
 class Bug:
-    def __init__(self, patch):
-        self.name = patch.stem
-        self.patch = patch
-        text = patch.read_text()
+    def __init__(self, path):
+        self.name = path.stem
+        text = path.read_text()
         self.says = " ".join(text.partition("\nCaught by:")[0].split())
         suites = set()
         self.tests = []
@@ -28,7 +35,8 @@ class Bug:
             suites.add(suite)
             self.tests += [(suite, name) for name in names]
         self.by_unit, self.by_sim, self.by_explore = (name in suites for name in ("unit", "sim", "explore"))
-        self.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
+        self.changes = [change_of(part) for part in re.split(r"^\n", text, flags=re.M)[1:]]
+        self.files = [name for name, *_ in self.changes]
         self.of_core = any(name.startswith("src/core/") for name in self.files)
         self.found = {suite: "" for suite in SUITES}
         self.fault = ""  # why it does not count
@@ -38,7 +46,7 @@ class Bug:
 
 
 def load(folder):
-    return [Bug(patch) for patch in sorted(folder.glob("*.patch"))]
+    return [Bug(path) for path in sorted(folder.glob("*.txt"))]
 
 
 def look_with_sim(tree, bug, schedules):
@@ -68,7 +76,7 @@ def with_bug(look):
     """Look at the tree while it has the bug."""
     def attempt(tree, bug, *options):
         try:
-            tree.apply(bug.patch, bug.files)
+            tree.apply(bug.changes)
             look(tree, bug, *options)
         except Broken as why:
             bug.fault = "does not apply or build: " + str(why)[-400:]

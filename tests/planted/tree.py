@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A copy of the sources in a temporary folder, to break and to test: patching, building, and running the
+"""A copy of the sources in a temporary folder, to break and to test: changing, building, and running the
 suites of one copy."""
 import os
 import pathlib
@@ -27,7 +27,7 @@ stopping = threading.Event()
 
 
 class Broken(Exception):
-    """A patch that does not apply, a copy that does not build."""
+    """A change that has no place, or several; a copy that does not build."""
 
 
 class Stopped(Exception):
@@ -74,6 +74,15 @@ def unit_name(command):
     return pathlib.Path(command[-1]).stem.removeprefix("test-")
 
 
+def replaced(text, function, old, new):
+    """The text of a file with other lines in the place of these, which must stand in the function (or the file) once."""
+    body = re.search(rf"^[^\n;]*\b{function}\([^;]*?\)\n\{{.*?^\}}\n" if function else r"(?s).*", text, re.M | re.S)
+    if not body or ("\n" + body[0]).count("\n" + old) != 1:
+        raise Broken(f"not once in {function or 'the file'}:\n{old}")
+    at = body.start() + ("\n" + body[0]).index("\n" + old)
+    return text[:at] + new + text[at + len(old):]
+
+
 class Tree:
     def __init__(self, root, folder, *options):
         self.root = root
@@ -91,11 +100,9 @@ class Tree:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def apply(self, patch, names):
-        self.touched |= set(names)
-        # With fuzz it may go into a place that only looks like the one that is meant.
-        must(["patch", "-p1", "-F0", "--no-backup-if-mismatch", "-r", "-", "-i", str(patch)],
-             UNIT_SECONDS, cwd=self.path)
+    def apply(self, changes):
+        for name, *change in changes:
+            self.write(name, replaced((self.path / name).read_text(), *change))
 
     def write(self, name, text):
         self.touched.add(name)

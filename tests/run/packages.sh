@@ -15,7 +15,6 @@ cluster together long all: python3-prometheus-client: a second reader of figures
 chaos linear tls long all: iproute2: cuts between servers
 examples together long all: libuv1-dev: the example with libuv
 examples together long all: libsqlite3-dev: the example with SQLite
-planted mutants linear all: patch: -
 models all: spin: spin
 proofs long: cbmc z3 kissat: cbmc
 tls long: libssl-dev libsasl2-dev libsasl2-modules dpkg-dev openssl libnetty-java: TLS and SASL

@@ -41,18 +41,6 @@ struct worker {
 
 static struct worker *workers; /* shared memory */
 static struct worker *self;
-static FILE *trace;
-
-void say(const char *format, ...)
-{
-    va_list args;
-    if (!trace)
-        return;
-    va_start(args, format);
-    vfprintf(trace, format, args);
-    va_end(args);
-    putc('\n', trace);
-}
 
 void wrong(const char *format, ...)
 {
@@ -61,8 +49,8 @@ void wrong(const char *format, ...)
     vsnprintf(self->sentence, sizeof self->sentence, format, args);
     va_end(args);
     say("WRONG: %s", self->sentence);
-    if (trace)
-        fflush(trace);
+    if (say_to)
+        fflush(say_to);
     self->step = schedule_step();
     self->wrong = true;
     _exit(1);
@@ -75,8 +63,8 @@ static void on_signal(int number)
         snprintf(self->sentence, sizeof self->sentence, "ended by signal %d", number);
     self->step = schedule_step();
     self->wrong = true;
-    if (trace)
-        fflush(trace);
+    if (say_to)
+        fflush(say_to);
     _exit(1);
 }
 
@@ -177,7 +165,7 @@ static bool still_wrong(struct shrink *s, const bool *skip, FILE *to)
     pid_t pid = fork();
     if (pid == 0) {
         begin_worker(s->worker);
-        trace = to;
+        say_to = to;
         if (!freopen("/dev/null", "w", stderr)) /* an assert says the same again and again */
             _exit(2);
         limit_time();
@@ -418,7 +406,7 @@ int main(int argc, char **argv)
     stop_all = shared(sizeof *stop_all);
     if (o.trace) {
         begin_worker(&workers[0]);
-        trace = stdout;
+        say_to = stdout;
         limit_time();
         o.jobs = 1;
     }
@@ -427,7 +415,7 @@ int main(int argc, char **argv)
     clock_gettime(CLOCK_MONOTONIC, &from);
     struct worker *bad = run_workers(o.seed, o.schedules, o.jobs);
     clock_gettime(CLOCK_MONOTONIC, &to);
-    trace = NULL;
+    say_to = NULL;
     return report(&o, bad,
                   (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec));
 }

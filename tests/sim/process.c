@@ -8,11 +8,6 @@
 
 #include "world.h"
 
-int name_of(const struct client *p)
-{
-    return (int)(p - p->world->clients);
-}
-
 static int64_t per_ms(const struct client *p)
 {
     return MS + p->world->rates[name_of(p)];

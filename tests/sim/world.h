@@ -32,7 +32,7 @@
 #define FEW_NODES_ONCE_IN 11
 #define FULL_ONCE_IN 4
 #define CHAOS_STEPS 500
-#define HEAL_MS 60000  /* after which every owner must have got through; */
+#define HEAL_MS 60000 /* after which every owner must have got through; */
 #define RAISE_MS 4000 /* likewise, if there are permits for it, which come then */
 
 #define QUESTIONS 3
@@ -156,7 +156,6 @@ void proc_init(struct world *w, struct client *p);
 /* The core, for an entry point: each is a step. */
 struct zkl_core *core_of(struct client *p);
 struct zkl_time now_of(const struct client *p);
-int name_of(const struct client *p);
 bool proc_is_awake(const struct client *p);
 /* Do its owners begin something new now and then? */
 bool proc_is_lively(const struct client *p);
