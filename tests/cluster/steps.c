@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "steps.h"
 
-#include <ctype.h>
 #include <fnmatch.h>
+
+#include "leaks.h" /* texts close clients of silent servers */
 
 #define LINES_MAX 900
 #define NAMES_MAX 24
