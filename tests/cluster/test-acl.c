@@ -101,7 +101,7 @@ WORLD_TEST(a_waiter_that_might_not_read_for_a_moment)
     struct zkl_semaphore *theirs = world_semaphore(world_client(), path, 1, NULL);
     struct zkl_permit *permit;
     struct actor *waiter = world_actor();
-    enum { LOOKED_MAX = 10 }; /* it looked in that moment, as it can where a machine is slow */
+    enum { LOOKED_MAX = 100 }; /* it looked in that moment, as it can where a machine is slow */
     char leases[160];
     int rc, looked = 0;
 
