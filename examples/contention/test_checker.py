@@ -92,7 +92,9 @@ def faults(text):
     return report.faults(options.parse(text.split()), checker.Verdict(1, 1), odd=0)
 
 
-failures = faults('--no-lock') != ['0 acquisitions'] or len(faults('--servers s --crash --pause')) != 3
+failures = 0
+if faults('--no-lock') != ['0 acquisitions'] or len(faults('--servers s --crash --pause')) != 3:
+    sys.exit('a run in which nothing happened has other faults')
 rows = STORIES.strip().splitlines()
 for head, text in zip(rows[::2], rows[1::2]):
     name, _, expected = head.partition(': ')
