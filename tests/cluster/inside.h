@@ -3,10 +3,9 @@
 #ifndef ZKCLUSTER_INSIDE_H
 #define ZKCLUSTER_INSIDE_H
 
-#include "driver/handle.h"
-
 #include "api/client.h"
 #include "cluster.h"
+#include "session_of.h"
 
 /* The session timeout of a client that is expired: its next connection may come while the server is at it, and be
  * left without an answer, which libzookeeper gives up after two thirds of this. */
@@ -15,9 +14,9 @@
 /* End its session, as the server would. */
 static inline void inside_expire(struct zkl_client *client)
 {
-    zkl_driver_lock(client->driver);
-    clientid_t id = *zoo_client_id(client->driver->current->zh);
-    zkl_driver_unlock(client->driver);
+    clientid_t id = {0};
+
+    check_wait(session_of(client->driver, &id), WAIT_MS);
     check_ok(
         wire_expire_session(zks_host(), zks_port(server, 0), id.client_id, id.passwd, WAIT_MS));
 }

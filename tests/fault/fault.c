@@ -5,6 +5,7 @@
 
 #include "core/watch.h"
 #include "on_servers.h"
+#include "session_of.h"
 #include "under_way.h"
 
 struct zks *server;
@@ -140,23 +141,11 @@ bool fault_proved(struct zkl_client *client)
                   zkl_clock_boot_ns() < zkl_session_window_end(&client->driver->core.session));
 }
 
-/* False while there is no handle. */
-static bool session_of(struct zkl_client *client, clientid_t *id)
-{
-    zkl_driver_lock(client->driver);
-    struct zkl_handle *h = client->driver->current;
-    bool found = h != NULL && h->ready && h->zh != NULL;
-    if (found)
-        *id = *zoo_client_id(h->zh);
-    zkl_driver_unlock(client->driver);
-    return found;
-}
-
 void fault_expire(struct zkl_client *client, size_t node)
 {
     clientid_t id = {0};
 
-    check_wait(session_of(client, &id) && id.client_id != 0, WAIT_MS);
+    check_wait(session_of(client->driver, &id), WAIT_MS);
     check_ok(
         wire_expire_session(zks_host(), zks_port(server, node), id.client_id, id.passwd, WAIT_MS));
 }

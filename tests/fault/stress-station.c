@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "api/client.h"
-#include "driver/handle.h"
+#include "session_of.h"
 
 #define SESSION_MS 6000
 
@@ -244,12 +244,7 @@ void station_strike(struct player *p, struct station *s)
     clientid_t id = {0};
 
     (void)p;
-    zkl_driver_lock(s->client->driver);
-    struct zkl_handle *h = s->client->driver->current;
-    if (h != NULL && h->ready && h->zh != NULL)
-        id = *zoo_client_id(h->zh);
-    zkl_driver_unlock(s->client->driver);
-    if (id.client_id != 0)
+    if (session_of(s->client->driver, &id))
         wire_kill_session(zks_host(), world->port, id.client_id, id.passwd);
 }
 
