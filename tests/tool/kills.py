@@ -79,8 +79,10 @@ class Kills:
         return self.works[who.rpartition(':')[2]].signals[number]
 
     def kill_by(self, who, killer, name):
+        """Some may end by what others got."""
         for pid in found(killer, self.pid_(who)):
-            os.kill(pid, number_of(name))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number_of(name))
 
     def once_each(self, who, killer, rounds):
         """Signals are passed on in the order in which zklock got them, so no more will come of a round once a later one, to zklock
@@ -93,9 +95,9 @@ class Kills:
             at_once = time.monotonic() - began < AT_ONCE_S
             self.mark_(who)
             due[nth] += 1
-            must(not wait_until(lambda: self.times_(who, number) >= due[nth]), f'round {i}: no signal {number}')
+            must(not wait_until(lambda: self.times_(who, number) >= due[nth]), f'{killer}, round {i}: no signal {number}')
             if at_once:
-                must(self.times_(who, number) - due[nth], f'round {i}: so many times signal {number} came too often')
+                must(self.times_(who, number) - due[nth], f'{killer}, round {i}: so many times signal {number} came too often')
             due[nth] = self.times_(who, number)
 
     def mark_(self, who):
