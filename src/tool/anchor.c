@@ -81,6 +81,7 @@ static void tell_signals(int socket, int signals, pid_t zklock)
 static void watch(int socket, int signals, pid_t zklock)
 {
     char question;
+    tell(socket, &(struct heard){.number = 0});
     for (ssize_t n = 1; n != 0;) {
         struct pollfd from[] = {{.fd = socket, .events = POLLIN},
                                 {.fd = signals, .events = POLLIN}};
@@ -96,8 +97,6 @@ static void watch(int socket, int signals, pid_t zklock)
 static void be_anchor(int socket, pid_t zklock, pid_t group, char **argv) __attribute__((noreturn));
 static void be_anchor(int socket, pid_t zklock, pid_t group, char **argv)
 {
-    sigset_t before;
-    signals_block_all(&before);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "anchor");
     take_command_line(argv);
@@ -112,20 +111,29 @@ static void be_anchor(int socket, pid_t zklock, pid_t group, char **argv)
 
 /* --- zklock's side ------------------------------------------------------- */
 
+/* A killer that found the anchor before it has its name, or a signal that ended it, would make of one signal to
+ * the command two, or none, so the anchor is waited for. */
 bool anchor_start(struct anchor *anchor, pid_t group, char **argv)
 {
     pid_t zklock = getpid();
+    struct heard ready;
+    sigset_t before;
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
         return false;
     anchor->socket = sockets[0];
+    signals_block_all(&before);
     anchor->pid = fork();
     if (anchor->pid == 0)
         be_anchor(sockets[1], zklock, group, argv);
     int error = errno;
+    signals_restore(&before);
     close(sockets[1]);
-    if (anchor->pid > 0)
+    if (anchor->pid > 0) {
         setpgid(anchor->pid, group);
+        while (recv(anchor->socket, &ready, sizeof ready, 0) < 0 && errno == EINTR) {
+        }
+    }
     errno = error;
     return anchor->pid > 0;
 }

@@ -16,7 +16,7 @@ struct anchor {
 };
 
 struct heard {
-    int number; /* 0: all that it was sent before the question has been heard */
+    int number; /* 0: it begins, or all that it was sent before the question has been heard */
     int64_t time_ns;
 };
 
