@@ -248,8 +248,6 @@ static void unlock_all(struct waiter *w)
  * transaction, whose Stat has the zxid. That a node is the first in its queue its number says, if the one before was this
  * thread's too, else a list. */
 
-static void group_look(struct waiter *w);
-
 /* What waits, and what is under way. */
 static struct {
     pthread_mutex_t mu;
@@ -261,53 +259,6 @@ static struct {
     int count;
     struct waiter *creator; /* the first that creates; NULL: none does */
 } line = {.mu = PTHREAD_MUTEX_INITIALIZER};
-
-static void group_watched(zhandle_t *handle, int type, int state, const char *path, void *waiter)
-{
-    (void)handle;
-    (void)state;
-    (void)path;
-    if (type == ZOO_DELETED_EVENT)
-        group_look(waiter);
-}
-
-static void group_watch_set(int rc, const struct Stat *stat, const void *waiter)
-{
-    (void)stat;
-    if (rc == ZNONODE)
-        group_look((struct waiter *)waiter);
-}
-
-static const char *digits(const char *name)
-{
-    return name + strlen(name) - DIGITS;
-}
-
-static void group_listed(int rc, const struct String_vector *names, const void *waiter)
-{
-    struct waiter *w = (struct waiter *)waiter;
-    const char *before = NULL;
-    char path[4 * PATH_BYTES];
-
-    (void)rc;
-    for (int i = 0; i < names->count; i++) {
-        const char *name = names->data[i];
-        if (strcmp(digits(name), digits(w->place[0].path)) < 0 &&
-            (before == NULL || strcmp(digits(name), digits(before)) > 0))
-            before = name;
-    }
-    if (before == NULL) {
-        wake(w);
-        return;
-    }
-    snprintf(path, sizeof path, "%s/%s", w->place[0].dir, before);
-    zoo_awexists(zh, path, group_watched, w, group_watch_set, w);
-}
-
-static void group_look(struct waiter *w)
-{
-    zoo_aget_children(zh, w->place[0].dir, 0, group_listed, w);
-}
 
 /* --- transactions ------------------------------------------------------------------------------ */
 
@@ -321,14 +272,14 @@ static void ended(struct wish *wish, int64_t zxid)
             wake(w);
         return;
     }
-    int number = atoi(digits(w->place[0].path));
+    int number = atoi(w->place[0].path + strlen(w->place[0].prefix));
     bool next = number == w->next_number;
     w->next_number = number + 1;
     w->token = zxid;
     if (next)
         wake(w);
     else
-        group_look(w);
+        look(&w->place[0]);
 }
 
 /* The next one goes out before anybody is woken. */
@@ -409,6 +360,7 @@ static void ask(struct wish *wish)
 static void group_lock(struct waiter *w)
 {
     w->done = false;
+    w->left = 1;
     ask(&w->lock);
     wait_done(w);
 }

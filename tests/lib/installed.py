@@ -7,6 +7,11 @@ import subprocess
 import sys
 
 
+def check(condition, sentence):
+    if not condition:
+        sys.exit(f'{pathlib.Path(sys.argv[0]).stem}: {sentence}')
+
+
 def run(command, **options):
     """The command's output, or the end of this test with the command's own words."""
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -65,40 +65,23 @@ void world_drop(void *it)
 
 /* --- what the library makes ------------------------------------------------------------------- */
 
-static int free_client(void *client)
-{
-    return zkl_client_free(client);
-}
+#define FREES(kind)                                                                                \
+    static int free_##kind(void *it)                                                               \
+    {                                                                                              \
+        return zkl_##kind##_free(it);                                                              \
+    }
 
-static int free_mutex(void *mutex)
-{
-    return zkl_mutex_free(mutex);
-}
-
-static int free_rwlock(void *rwlock)
-{
-    return zkl_rwlock_free(rwlock);
-}
-
-static int free_semaphore(void *semaphore)
-{
-    return zkl_semaphore_free(semaphore);
-}
-
-static int free_multi(void *multi)
-{
-    return zkl_multi_free(multi);
-}
+FREES(client)
+FREES(mutex)
+FREES(rwlock)
+FREES(semaphore)
+FREES(multi)
+FREES(owner)
 
 static int free_cancel(void *cancel)
 {
     zkl_cancel_free(cancel);
     return 0;
-}
-
-static int free_owner(void *owner)
-{
-    return zkl_owner_free(owner);
 }
 
 /* The call that made it must have returned 0, or its sentence is shown. */

@@ -17,7 +17,7 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / 'lib'))
 import installed
-from installed import one, run
+from installed import check, one, run
 
 MESON, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 NEEDED = ['cc', 'gcc', 'as', 'ld', 'ar', 'ninja', 'python3', 'rm', 'uname', 'dpkg-architecture']
@@ -38,11 +38,6 @@ def bare(work):
     none.mkdir()
     return {**{name: value for name, value in os.environ.items() if name not in ('CC', 'CXX', 'PKG_CONFIG_PATH')},
             'PATH': str(folder), 'PKG_CONFIG_LIBDIR': str(none)}
-
-
-def check(condition, sentence):
-    if not condition:
-        sys.exit(f'alone: {sentence}')
 
 
 def main():

@@ -14,18 +14,13 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / 'lib'))
 import installed
-from installed import one, run
+from installed import check, one, run
 
 MESON, BUILD, SOURCE, VERSION = sys.argv[1], *map(pathlib.Path, sys.argv[2:4]), sys.argv[4]
 NUMBER = VERSION.partition('-')[0]  # CMake knows no release candidates
 MAJOR, MINOR, _ = map(int, NUMBER.split('.'))
 GRANTED = [f'{MAJOR}', f'{MAJOR}.0', NUMBER]
 REFUSED = [f'{MAJOR + 1}.0', f'{MAJOR}.{MINOR + 1}', f'{MAJOR - 1}.9']
-
-
-def check(condition, sentence):
-    if not condition:
-        sys.exit(f'cmake: {sentence}')
 
 
 def configure(work, prefix, version):

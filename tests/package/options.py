@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / 'lib'))
 import installed
-from installed import run
+from installed import check, run
 
 MESON, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 EVERYTHING = {'tool': 'true', 'dev': 'true', 'cpp': 'enabled', 'tests': 'true', 'examples': 'true'}
@@ -35,11 +35,6 @@ OFF = [
     ({'tests': 'short'}, NOTHING, r'tests/(?!(lib|unit|sim|fuzz)/).*'),
     ({'tests': 'false'}, NOTHING, r'tests/.*'),
 ]
-
-
-def check(condition, sentence):
-    if not condition:
-        sys.exit(f'options: {sentence}')
 
 
 def steps(folder):

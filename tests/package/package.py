@@ -19,7 +19,7 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / 'lib'))
 import installed
-from installed import one, run
+from installed import check, one, run
 
 MESON, BUILD, SOURCE, VERSION = sys.argv[1], *map(pathlib.Path, sys.argv[2:4]), sys.argv[4]
 NUMBER = VERSION.partition('-')[0]
@@ -29,11 +29,6 @@ OTHERS = {'libuv', 'sqlite3'}  # of them, who may be missing
 NOBODY = 65534
 NEVER_LINKED = {'-lzookeeper_mt', '-lpthread', '-pthread'}  # by who links the shared library
 ABOUT = ['-Wall', '-Wextra', '-Werror']
-
-
-def check(condition, sentence):
-    if not condition:
-        sys.exit(f'package: {sentence}')
 
 
 # --- from the last commit to an installed tree -------------------------------------------------------------

@@ -7,6 +7,7 @@ import re
 import time
 from ctypes import Structure, c_int, c_longlong
 
+from wires import OPS
 from world import Acl, Failure, HOOK, LIB, Lag, Names, Options, Shared, Stat
 
 TO_SERVER, TO_CLIENT = 1, 2
@@ -172,6 +173,22 @@ class NoteSession(Hook):
             self.session, self.password = int.from_bytes(answer[8:16], 'big', signed=True), answer[20:36]
             self.struck = True
         return size
+
+
+class HeaderAlone(Hook):
+    """Nothing else is passed on of the answers to these requests, with that code. It is struck if one came."""
+
+    def __init__(self, op, code):
+        super().__init__()
+        self.op, self.code, self.count = OPS[op], int(code).to_bytes(4, 'big', signed=True), 0
+
+    def see(self, direction, op, frame, size, _):
+        if direction == TO_SERVER or op not in self.op:
+            return size
+        put(frame, CODE_AT, self.code)
+        self.count += 1
+        self.struck = self.count == 1
+        return HEADER
 
 
 class CountSessions(Hook):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""lines.py FILE [NAME]: the tests of zklock that are text: all of the file, or those of that name, with wildcards. What it needs
+"""lines.py FILE [NAME]: the tests that are text: all of the file, or those of that name, with wildcards. What it needs
 in the environment it has from meson: meson test 'tool run' --test-args NAME.
 
     # A comment.
@@ -17,6 +17,7 @@ in the environment it has from meson: meson test 'tool run' --test-args NAME.
     says A | held                   environment, for sh as well
     await exists /a                 a question's answer must be yes, or become it
     await not exists /a             or no
+    open c; c get /a = text         what a raw connection does, as wires.py has it
     a line that ends so: \\           goes on in the next one
     steps NAME a b                  what several tests say: "NAME 1 2"
     for a b in 1 2 3 4              up to "end"; on a line of its own
@@ -126,6 +127,8 @@ class Test:
         wanted = words[waits] != 'not'
         word, *rest = words[waits + (not wanted):]
         act = getattr(self.words, word, None) if hasattr(Words, word) else None
+        if word in self.words.named:
+            act, rest = self.words.wire_, [word, *rest]
         if act:
             self.ask(waits, wanted, lambda: act(*rest))
             return

@@ -19,13 +19,13 @@ from ctypes import byref, c_size_t
 
 import hooks
 from kills import Kills, children_of, guard_of, is_gone, number_of, state_of
+from starts import Starts
+from wires import OPS, Wires
 from world import Acl, Failure, LIB, Names, Options, Servers, Shared, Skipped, Stat, WAIT_MS, must, wait_until
 
 UUID = '_c_01234567-89ab-4def-8123-456789abcdef'
 NONODE, NOAUTH, NODEEXISTS = -101, -102, -110
 FLAGS = {'ephemeral': 1, 'numbered': 3}
-BOTH, THEN_CUT = 3, 0
-OPS = {'get': [4], 'acl': [6], 'list': [12, 8], 'connect': [-13]}
 DEFAULT = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP,
            signal.SIGPIPE]
 TEXT_MAX = 2**20
@@ -123,10 +123,11 @@ class Job:
         check_said(text, said)
 
 
-class Words(Kills):
+class Words(Kills, Starts, Wires):
     """Of one test. A word is the method of its name; what a question returns is whether it is so."""
 
     def __init__(self, server, clocks):
+        super().__init__()
         self.server, self.clocks, self.said = server, clocks, ()
         self.jobs, self.works, self.proxies, self.links, self.traps, self.pipes, self.ensemble_ = {}, {}, {}, [], [], {}, None
         self.wires = [server.session()]
@@ -157,6 +158,8 @@ class Words(Kills):
                 job.check_end('any')
         for proxy in self.links:
             LIB.proxy_stop(proxy)
+        self.end_wires_()
+        self.end_starts_()
         for wire in self.wires:
             LIB.wire_close(wire)
         for fd in sum(self.pipes.values(), ()):
@@ -338,25 +341,6 @@ class Words(Kills):
 
     # --- proxies
 
-    def proxy(self, name, node=None):
-        """proxy NAME [NODE]: before the server, or that one of the ensemble; its address is in the variable."""
-        self.proxies[name] = self.server.proxy() if node is None else self.ensemble_.proxy(int(node))
-        self.links.append(self.proxies[name])
-        os.environ[name] = LIB.proxy_address(self.proxies[name]).decode()
-
-    def fault(self, name, what, op='connect', nth=0):
-        """hole | heal | cut | refuse, hang_up_on REQUEST, or lose | keep REQUEST N: the answer to the Nth; with the loss goes the
-        link."""
-        op = OPS[op][0]
-        call, *more = {'hole': (LIB.proxy_hole, BOTH), 'heal': (LIB.proxy_heal,), 'cut': (LIB.proxy_cut,),
-                       'refuse': (LIB.proxy_refuse, True), 'hang_up_on': (LIB.proxy_hang_up_on, op),
-                       'lose': (LIB.proxy_drop_reply, op, int(nth), THEN_CUT),
-                       'keep': (LIB.proxy_hold_reply, op, int(nth))}[what]
-        must(call(self.proxies[name], *more), what)
-
-    def kept(self, name):
-        must(LIB.proxy_wait_held(self.proxies[name], WAIT_MS), 'an answer that is kept')
-
     def asked(self, name, op, times):
         return fits(sum(LIB.proxy_counts(self.proxies[name], number) for number in OPS[op]), times)
 
@@ -380,6 +364,29 @@ class Words(Kills):
 
     # --- servers
 
+    def word(self, word):
+        """One of four letters."""
+        check_said(self.flw_text_('query', word.encode())[1], self.said)
+
+    def flw_paths(self, count):
+        found, text = self.flw_text_('watch_paths')
+        check_said(text, self.said)
+        return found == int(count)
+
+    def counter(self, path, due):
+        """The next number below it, in the data of the ensemble's first node, which does not run."""
+        number = ctypes.c_int32()
+        self.ensemble_.change_data('get_counter', 0, path.encode(), byref(number))
+        return number.value == int(due)
+
+    def set_counter(self, path, number):
+        try:
+            self.ensemble_.change_data('set_counter', 0, path.encode(), int(number))
+        except Failure as why:
+            os.environ['said'] = str(why)
+            return False
+        return True
+
     def ensemble(self, nodes, *settings):
         """ensemble NODES [OPTION[.NODE]=VALUE...]: by the options of zkserver.h; at $ENSEMBLE."""
         options = Options(nodes=int(nodes))
@@ -398,6 +405,16 @@ class Words(Kills):
         self.ensemble_ = Servers(options)
         os.environ.pop('LD_PRELOAD', None)
         os.environ['ENSEMBLE'] = self.ensemble_.list
+
+    def fails_to_start(self, code, *settings):
+        """Because of that."""
+        try:
+            self.ensemble(1, *settings)
+        except Skipped as why:
+            return code == '-2' and check_said(str(why), self.said)
+        except Failure as why:
+            return code == '-1' and check_said(str(why), self.said)
+        return False
 
     def servers(self, *words):
         """The same for each zklock to come."""
