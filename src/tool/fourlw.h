@@ -2,7 +2,7 @@
 /* ZooKeeper's four-letter words: what the server itself says about its clients, packets and
  * watches.
  *
- * What the packet counters count, as measured with 3.8.0 (test-lib.c holds it down):
+ * What the packet counters count, as measured with 3.8.0 (tests/lib/wire.txt holds it down):
  * - The server's own ("srvr") also count four-letter words, each one as a packet received and one
  *   sent, the asking one included in "received" of its own answer, and the packets of every
  *   client. Between two queries on a quiet server "received" therefore grows by exactly 1.

@@ -52,6 +52,8 @@ def read(path):
         if word == 'server':
             settings = rest
         elif word in ('test', 'steps'):
+            if word == 'steps' and hasattr(Words, rest[0]):
+                raise Failure(f'{path}:{number}: {rest[0]} is a word')
             part = Part(rest[1:], [])
             (tests if word == 'test' else steps)[rest[0]] = part
             open_ = [part.body]
