@@ -38,25 +38,6 @@ static void check_rest(struct bench *b)
         fault_check_rest(b->client, b->wire, paths[i], REST_MS);
 }
 
-/* One member is held and the next waited for. */
-MULTI_TEST(a_multi_lock_starts_over_after_an_expiry)
-{
-    for (int contended = 0; contended < MEMBERS; contended++) {
-        check_ok(zkl_mutex_lock(rivals[contended]));
-        act_begin(b->actor, act_multi_lock, NULL, multi);
-        check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
-        fault_expire(b->client, 0);
-        check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
-        check_true(act_busy(b->actor));
-        check_ok(zkl_mutex_unlock(rivals[contended]));
-        check_ok(act_end(b->actor, WAIT_MS));
-        for (int i = 0; i < MEMBERS; i++)
-            check_num(fault_children(b->wire, paths[i]), ==, 1);
-        check_ok(act_do(b->actor, act_multi_unlock, NULL, multi));
-        check_rest(b);
-    }
-}
-
 ACT(act_multi_lock_for_long, zkl_multi_lock_for(arg, LONG_MS))
 
 /* Each member but the last one becomes free when most of the time is over. */
@@ -94,19 +75,4 @@ MULTI_TEST(one_deadline_is_for_all_members)
     for (int i = 0; i < MEMBERS; i++)
         members[i] = zkl_member_mutex(mutexes[i]);
     check_one_deadline(b, world_multi(b->client, members, MEMBERS + 1));
-}
-
-/* Immediately by the client's own clock; it deletes the node once the link is back. Modes: F64. */
-MULTI_TEST(a_lease_ends_without_a_link)
-{
-    struct zkl_wait wait = ZKL_WAIT_INIT;
-    wait.lease_ms = 300;
-    check_ok(zkl_mutex_acquire(mutexes[0], &wait, NULL));
-    lose_link(b->proxy);
-    check_wait(zkl_mutex_window_ms(mutexes[0]) == 0, 600);
-    check_num(fault_children(b->wire, paths[0]), ==, 1);
-    proxy_refuse(b->proxy, false);
-    check_wait(fault_children(b->wire, paths[0]) == 0, WAIT_MS);
-    check_num(zkl_mutex_unlock(mutexes[0]), ==, ZKL_ELOST);
-    check_rest(b);
 }

@@ -29,19 +29,6 @@ static void check_rest(struct bench *b)
     fault_check_rest(b->client, b->wire, path, REST_MS);
 }
 
-REPLY_TEST(cut_before_the_answer_to_a_parents_creation, CUT_SESSION_MS)
-{
-    for (int nth = 1; nth <= 2; nth++) {
-        check_ok(wire_delete_tree(b->wire, "/replies"));
-        check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE_CONTAINER, nth, PROXY_THEN_CUT));
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_wait_dropped(b->proxy, 0));
-        fault_check_only(b->client, b->mutex, b->wire, path);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-    }
-}
-
 struct note {
     char path[700];
 };
@@ -79,53 +66,6 @@ REPLY_TEST(node_of_another_session_is_not_adopted, CUT_SESSION_MS)
     actor_passes(a);
     check_rest(b);
 }
-
-REPLY_TEST(lost_event_is_made_up_for, SESSION_MS)
-{
-    struct actor *a = b->actor;
-
-    for (int i = 0; i < test_length(100, 6); i++) {
-        check_ok(zkl_mutex_lock(b->rival));
-        act_begin(a, act_lock, b->mutex, NULL);
-        check_wait(fault_server_watches(b->client) == 2,
-                   WAIT_MS); /* else the event may be another */
-        check_ok(
-            proxy_drop_reply(b->proxy, PROXY_EVENT, 1, i % 3 ? PROXY_THEN_CUT : PROXY_THEN_SILENT));
-        check_ok(zkl_mutex_unlock(b->rival));
-        actor_passes(a);
-        proxy_disarm(b->proxy);
-        check_rest(b);
-    }
-}
-
-/* --- the heartbeat ---------------------------------------------------------------------------- */
-
-/* A holder loses the answer to a heartbeat: the hold goes on, is suspect and held again, never
- * lost. */
-static void lose_a_heartbeat(struct bench *b, enum proxy_then then)
-{
-    struct told *told = &b->told;
-
-    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, told));
-    for (int i = 0; i < (then == PROXY_THEN_CUT ? 3 : 2); i++) {
-        int held = told->held;
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, then));
-        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        check_wait(told->held > held, WAIT_MS);
-        check_num(zkl_mutex_window_ms(b->mutex), >, 0);
-        fault_check_only(b->client, b->mutex, b->wire, path);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-        check_num(told->lost, ==, 0);
-        check_num(told->held, ==, told->suspect);
-    }
-}
-
-WORLD_TEST_OF(cut_before_the_answer_to_a_heartbeat,
-              lose_a_heartbeat(begin(CUT_SESSION_MS), PROXY_THEN_CUT))
-WORLD_TEST_OF(silence_before_the_answer_to_a_heartbeat,
-              lose_a_heartbeat(begin(SESSION_MS), PROXY_THEN_SILENT))
 
 /* --- the close -------------------------------------------------------------------------------- */
 

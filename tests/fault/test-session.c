@@ -145,42 +145,6 @@ SESSION_TEST(a_node_of_the_session_before_is_not_granted)
 #define EXPIRY_MS lag_session_ms(5000)
 #define EXPIRY_TEST(name) BENCH_TEST(name, path, EXPIRY_MS, EXPIRY_MS)
 
-/* Of both the waiter hears only later: it must not take that for its turn, as somebody else has the
- * lock by then. The events are held back until the window is over, before which no server ends a
- * session by itself. Modes: F10. */
-EXPIRY_TEST(expiry_as_the_predecessor_leaves)
-{
-    struct actor *a = world_actor(), *behind = world_actor();
-
-    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    for (int i = 0; i < test_length(20, 2); i++) {
-        check_ok(zkl_mutex_lock(b->rival));
-        act_begin(a, act_lock, b->mutex, NULL);
-        check_wait(fault_server_watches(b->client) == 2, WAIT_MS);
-        act_begin(behind, act_lock, b->rival, NULL);
-        check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
-        check_ok(proxy_hold_reply(b->proxy, PROXY_EVENT, 1));
-        int64_t session = fault_session(b->client);
-        check_ok(zkl_mutex_unlock(b->rival));
-        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
-        fault_expire(b->client, 0);
-        check_ok(act_end(behind, WAIT_MS));
-        /* On a slow machine the next session may be there as this looks again. */
-        check_wait(!fault_proved(b->client) || fault_session(b->client) != session, WAIT_MS);
-        proxy_release(b->proxy);
-        check_wait(fault_connected(b->client) && fault_session(b->client) != session, WAIT_MS);
-        check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
-        check_true(act_busy(a));
-        uint64_t theirs = actor_token(behind);
-        check_ok(act_do(behind, act_unlock, b->rival, NULL));
-        check_ok(act_end(a, WAIT_MS));
-        check_num(actor_token(a), >, theirs);
-        check_ok(act_do(a, act_unlock, b->mutex, NULL));
-        fault_check_rest(b->client, b->wire, path, 1000);
-    }
-    check_num(b->told.lost, ==, 0);
-}
-
 static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_state state, void *arg)
 {
     (void)client;
@@ -203,37 +167,6 @@ EXPIRY_TEST(loss_is_known_without_a_next_session)
     check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
     check_num(zkl_mutex_window_ms(mutex), ==, 0);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
-    proxy_cut(b->proxy);
-    proxy_heal(b->proxy);
-}
-
-/* And another client may have held: so for a hold whose node was kept and one that was a writer's, as for each kind
- * (cluster/behaviors: an_empty_window_is_in_doubt). */
-EXPIRY_TEST(a_kept_hold_and_a_downgraded_one_are_in_doubt)
-{
-    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct zkl_rwlock *ours = world_rwlock(b->client, "/session/rw", NULL),
-                      *theirs = world_rwlock(b->direct, "/session/rw", NULL);
-
-    options.retain_ms = QUIET_MS;
-    options.local_handoffs_max = 5;
-    struct zkl_mutex *lost[] = {world_mutex_with(b->client, path, &options),
-                                zkl_rwlock_reader(ours)};
-    check_ok(zkl_mutex_lock(lost[0]));
-    check_ok(zkl_mutex_lock(zkl_rwlock_writer(ours)));
-    check_ok(zkl_mutex_lock(lost[1]));
-    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(ours)));
-    proxy_hole(b->proxy, PROXY_BOTH);
-    check_ok(zkl_mutex_lock_for(b->rival, WAIT_MS));
-    check_ok(zkl_mutex_lock_for(zkl_rwlock_writer(theirs), WAIT_MS));
-    for (int i = 0; i < 2; i++) {
-        check_num(zkl_mutex_window_ms(lost[i]), ==, 0);
-        check_num(zkl_mutex_unlock(lost[i]), ==, ZKL_EDOUBT);
-        check_true(strlen(zkl_error_detail()) > strlen(zkl_strerror(ZKL_EDOUBT)));
-        check_num(zkl_mutex_hold_count(lost[i]), ==, 0);
-    }
-    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(theirs)));
-    check_ok(zkl_mutex_unlock(b->rival));
     proxy_cut(b->proxy);
     proxy_heal(b->proxy);
 }
