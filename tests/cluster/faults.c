@@ -46,6 +46,30 @@ void lie(struct proxy *proxy, const char *how)
         proxy_set_hook(proxy, strcmp(how, "numbers") == 0 ? count_sessions : forget, NULL);
 }
 
+static atomic_int strikes;
+
+/* The server gives a client that comes back another session, as if it knew nothing of the former one. */
+static size_t renew(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *unused)
+{
+    (void)unused;
+    if (dir == PROXY_TO_SERVER && op == PROXY_CONNECT && size >= CONNECT_SESSION_AT + 8 &&
+        bytes_get64(frame + CONNECT_SESSION_AT) != 0) {
+        bytes_put64(frame + CONNECT_SESSION_AT, 0);
+        strikes++;
+    }
+    return size;
+}
+
+static char created[700]; /* the path of the latest create, without the number */
+
+static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *unused)
+{
+    (void)unused;
+    if (dir == PROXY_TO_SERVER && op == PROXY_CREATE2 && size >= 12)
+        snprintf(created, sizeof created, "%.*s", bytes_get32(frame + 8), frame + 12);
+    return size;
+}
+
 static const struct {
     const char *name;
     int code;
@@ -85,9 +109,18 @@ static void begin_to_fail(const struct step *s, struct proxy *proxy)
     proxy_set_hook(proxy, fail_list, NULL);
 }
 
+static clientid_t former; /* the session of a client that had it */
+
 bool obey_lies(struct step *s, struct proxy *proxy)
 {
     DO("fail_list", begin_to_fail(s, proxy));
+    DO("new_session", strikes = 0; proxy_set_hook(proxy, renew, NULL));
+    DO("scaled", say(s, "%d", lag_session_ms(atoi(s->words[0])))); /* as a session's timeout */
+    DO("strikes", say(s, "%d", strikes));
+    DO("note_creates", proxy_set_hook(proxy, note_path, NULL));
+    DO("created", say(s, "%s", created));
+    DO("end_former", check_ok(wire_expire_session(zks_host(), zks_port(server, 0), former.client_id,
+                                                  former.passwd, WAIT_MS)));
     DO("disarm", proxy_disarm(proxy));
     DO("refuse", check_ok(proxy_refuse(proxy, true))); /* the link that it has stays */
     DO("server_down", server_down());
@@ -130,7 +163,7 @@ static void say_told(struct step *s)
     struct notes *notes = &s->handle->notes;
     int n = 0;
 
-    for (size_t i = 0; i < noted(notes); i++)
+    for (size_t i = 0; i < noted(notes) && i < NOTES_MAX; i++)
         n += strcmp(states[notes->list[i].state], option(s, "state")) == 0;
     say(s, "%d", n);
 }
@@ -174,6 +207,7 @@ bool obey_fault(struct step *s)
 {
     const struct handle *h = s->handle;
 
+    DO("remember", check_wait(session_of(h->client->driver, &former), WAIT_MS));
     DO("expire", inside_expire(h->client));
     DO("session_id", say(s, "%lld", (long long)session_id(h->client)));
     DO("proved", say(s, "%d", is_proved(h->client, number(s, "session", 0))));

@@ -171,9 +171,8 @@ static struct zkl_client *client_for(const struct step *s)
         snprintf(servers, sizeof servers, "%s%s", options.servers, path_of(option(s, "root")));
         options.servers = servers;
     }
-    options.session_timeout_ms = is_brief || option(s, "session")
-                                     ? lag_session_ms((int)number(s, "session", BRIEF_MS))
-                                     : SESSION_MS;
+    int session_ms = (int)number(s, "session", is_brief ? BRIEF_MS : 0);
+    options.session_timeout_ms = session_ms > 0 ? lag_session_ms(session_ms) : SESSION_MS;
     return world_client_with(&options);
 }
 
@@ -494,6 +493,13 @@ static int set_notes(const struct step *s)
                         : zkl_mutex_set_callback(h->mutex, take_note, notes);
 }
 
+static int set_permits(const struct step *s)
+{
+    struct zkl_wait wait = wait_of(s, 0);
+
+    return zkl_semaphore_set_permits(s->handle->semaphore, (int)number(s, "n", 0), &wait);
+}
+
 static int check_hold(const struct step *s)
 {
     const struct handle *h = s->handle;
@@ -516,7 +522,7 @@ static bool obey_call(struct step *s)
     CALL("free", do_free(h));
     CALL("renew", zkl_mutex_renew(h->mutex, number(s, "ms", 0)));
     CALL("retain", zkl_rwlock_retain_readers(h->rwlock, number(s, "ms", 0)));
-    CALL("set_permits", zkl_semaphore_set_permits(h->semaphore, (int)number(s, "n", 0), NULL));
+    CALL("set_permits", set_permits(s));
     CALL("close", do_close(s));
     CALL("revoke", do_revoke(s));
     CALL("break", do_break(s));
@@ -667,12 +673,12 @@ static void say_marked(struct step *s)
     say(s, "%d", count);
 }
 
-static void say_czxid(struct step *s)
+static struct wire_stat stat_of(const char *word)
 {
     struct wire_stat stat;
 
-    check_ok(wire_exists(raw, node_at(s->words[0]), &stat));
-    say(s, "%lld", (long long)stat.czxid);
+    check_ok(wire_exists(raw, node_at(word), &stat));
+    return stat;
 }
 
 static void create(struct step *s, int flags)
@@ -781,7 +787,8 @@ static bool obey_nodes(struct step *s)
     DO("all_watches", say(s, "%d", all_watches()));
     DO("exists", say(s, "%d", node_is_there(node_called(s->words[0])) || is_over(s)));
     DO("data", say_data(s));
-    DO("czxid", say_czxid(s));
+    DO("czxid", say(s, "%lld", (long long)stat_of(s->words[0]).czxid));
+    DO("session_of", say(s, "%lld", (long long)stat_of(s->words[0]).ephemeral_owner));
     DO("node", say(s, "%s", node_called(s->words[0])));
     DO("make",
        say(s, "%llu", (unsigned long long)make_node(path_of(s->words[0]), text_from(s, 1))));
