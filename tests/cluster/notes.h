@@ -7,7 +7,7 @@
 
 #include "cluster.h"
 
-#define NOTES_MAX 32
+#define NOTES_MAX 128
 
 struct note {
     enum zkl_hold_state state;

@@ -111,13 +111,15 @@ int64_t number(const struct step *s, const char *key, int64_t otherwise)
     return value ? strtoll(value, NULL, 10) : otherwise;
 }
 
-/* The code comes first, then what the detail has. */
+/* The code comes first, one of "@(OK|ELOST)", then what the detail has. */
 static bool is_code(const struct step *s, const char *expected)
 {
-    size_t length = strcspn(expected, " ");
+    char code[80];
+    size_t length = strcspn(expected = expand(expected), " ");
 
-    return strlen(s->value) == length && strncmp(expected, s->value, length) == 0 &&
-           (!expected[length] || strstr(s->detail, expand(expected + length + 1)));
+    snprintf(code, sizeof code, "%.*s", (int)length, expected);
+    return fnmatch(code, s->value, FNM_EXTMATCH) == 0 &&
+           (!expected[length] || strstr(s->detail, expected + length + 1));
 }
 
 static int bars_in(const char *text)
@@ -308,7 +310,7 @@ static void do_steps(const char *line)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-/* "repeat N" and "each NAME WORDS" up to "end". */
+/* "repeat N LONG" and "each NAME WORDS" up to "end". */
 static struct {
     size_t first;
     int left;
@@ -324,6 +326,15 @@ static bool next_round(void)
     return loop.name[0] ? word != NULL : loop.left-- > 0;
 }
 
+/* "N LONG": with ZKL_TEST_LONG=1 another number. */
+static int times(const char *text)
+{
+    char *rest;
+    long brief = strtol(text, &rest, 10);
+
+    return (int)(*rest ? test_length(strtol(rest, NULL, 10), brief) : brief);
+}
+
 static void do_line_or_loop(const char *line)
 {
     bool each = strncmp(line, "each ", 5) == 0;
@@ -337,7 +348,7 @@ static void do_line_or_loop(const char *line)
         return;
     }
     loop.first = file.now;
-    loop.left = each ? 0 : atoi(line + 7);
+    loop.left = each ? 0 : times(line + 7);
     snprintf(loop.words, sizeof loop.words, "%s", line);
     strtok_r(loop.words, " ", &loop.rest);
     snprintf(loop.name, sizeof loop.name, "%s", each ? strtok_r(NULL, " ", &loop.rest) : "");

@@ -17,7 +17,7 @@
  *
  * of: of that handle's client; behind: through the test's proxy, brief: and with a short session; any: a mutex that any
  * thread may unlock; s*2: two permits. "path p" is another path. A node is /NAME, below the test's path, or p/NAME; #N or p#N,
- * the Nth by number; or that of a handle's hold. verbs.c has the verbs. */
+ * the Nth by number; or that of a handle's hold. verbs.c and faults.c have the verbs. */
 #ifndef ZKTEST_STEPS_H
 #define ZKTEST_STEPS_H
 
@@ -59,6 +59,20 @@ struct step {
 /* Does it know the step's verb? What is said of its words once; or of each handle that they name. */
 bool obey_words(struct step *s);
 bool obey_handle(struct step *s);
+
+/* faults.c has what they say of faults. */
+bool obey_lies(struct step *s, struct proxy *proxy);
+bool obey_fault(struct step *s);
+/* Its new proxy's way to lie: lies=sessions, numbers; NULL: none. */
+void lie(struct proxy *proxy, const char *how);
+/* In a function that says whether it knows the step's verb. */
+#define DO(its_name, ...)                                                                          \
+    do {                                                                                           \
+        if (strcmp(s->verb, its_name) == 0) {                                                      \
+            __VA_ARGS__;                                                                           \
+            return true;                                                                           \
+        }                                                                                          \
+    } while (0)
 
 /* A word's handle, or NULL; "s*2" has a number. */
 struct handle *handle_of(const char *word, int *number);

@@ -6,17 +6,9 @@
 #include "inspection.h"
 
 #define MS INT64_C(1000000)
-#define HANDLES_MAX 64
+#define HANDLES_MAX 256
 #define PATHS_MAX 8
 
-/* In a function that says whether it knows the step's verb. */
-#define DO(its_name, ...)                                                                          \
-    do {                                                                                           \
-        if (strcmp(s->verb, its_name) == 0) {                                                      \
-            __VA_ARGS__;                                                                           \
-            return true;                                                                           \
-        }                                                                                          \
-    } while (0)
 #define CALL(name, code) DO(name, s->is_call = true; say_code(s, code))
 
 static struct handle handles[HANDLES_MAX]; /* static: what a failed test's callbacks use stays */
@@ -165,12 +157,23 @@ static void say_code(struct step *s, int code)
 
 static struct zkl_client *client_for(const struct step *s)
 {
+    struct zkl_client_options options = cluster_options();
+    bool is_brief = has_word(s, "brief");
+    char servers[200];
+
     if (option(s, "of"))
         return named(option(s, "of"))->client;
-    if (!has_word(s, "behind") && !has_word(s, "brief"))
-        return world_client();
-    return world_client_through(
-        &proxy, has_word(s, "brief") ? BRIEF_MS : (int)number(s, "session", SESSION_MS));
+    if (is_brief || has_word(s, "behind")) {
+        proxy = world_proxy_for(&options);
+        lie(proxy, option(s, "lies"));
+    }
+    if (option(s, "root")) {
+        snprintf(servers, sizeof servers, "%s%s", options.servers, path_of(option(s, "root")));
+        options.servers = servers;
+    }
+    int session_ms = (int)number(s, "session", is_brief ? BRIEF_MS : 0);
+    options.session_timeout_ms = session_ms > 0 ? lag_session_ms(session_ms) : SESSION_MS;
+    return world_client_with(&options);
 }
 
 static struct zkl_mutex_options options_of(const struct step *s)
@@ -302,6 +305,7 @@ static struct zkl_wait wait_of(const struct step *s, unsigned flags)
     int64_t ms = option(s, "room") ? lag_room_ms(number(s, "room", 0)) : number(s, "for", 0);
 
     wait.flags = option(s, "try") ? ZKL_WAIT_TRY : flags;
+    wait.flags |= option(s, "sync") ? ZKL_WAIT_SYNC : 0;
     wait.lease_ms = number(s, "lease", 0);
     if (option(s, "for") || option(s, "room"))
         wait.deadline_ns = ms <= 0 ? ms : zkl_now_ns() + ms * MS;
@@ -489,6 +493,21 @@ static int set_notes(const struct step *s)
                         : zkl_mutex_set_callback(h->mutex, take_note, notes);
 }
 
+static int set_permits(const struct step *s)
+{
+    struct zkl_wait wait = wait_of(s, 0);
+
+    return zkl_semaphore_set_permits(s->handle->semaphore, (int)number(s, "n", 0), &wait);
+}
+
+static int check_hold(const struct step *s)
+{
+    const struct handle *h = s->handle;
+
+    return h->out > 0 ? zkl_permit_check(h->permits[s->number - 1], 1)
+                      : zkl_mutex_check(h->mutex, number(s, "need", 1));
+}
+
 static bool obey_call(struct step *s)
 {
     struct handle *h = s->handle;
@@ -499,11 +518,11 @@ static bool obey_call(struct step *s)
     CALL("try", acquire(s, ZKL_WAIT_TRY));
     CALL("unlock", unlock(s));
     CALL("cycle", do_cycles(s));
-    CALL("check", zkl_mutex_check(h->mutex, 1));
+    CALL("check", check_hold(s));
     CALL("free", do_free(h));
     CALL("renew", zkl_mutex_renew(h->mutex, number(s, "ms", 0)));
     CALL("retain", zkl_rwlock_retain_readers(h->rwlock, number(s, "ms", 0)));
-    CALL("set_permits", zkl_semaphore_set_permits(h->semaphore, (int)number(s, "n", 0), NULL));
+    CALL("set_permits", set_permits(s));
     CALL("close", do_close(s));
     CALL("revoke", do_revoke(s));
     CALL("break", do_break(s));
@@ -516,11 +535,22 @@ static bool obey_call(struct step *s)
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-static int is_held(const struct handle *h)
+static int is_held(const struct step *s)
 {
+    const struct handle *h = s->handle;
+
     return h->out > 0 ? zkl_permit_still_held(h->permits[h->out - 1], 1)
            : h->multi ? zkl_multi_still_held(h->multi, 1)
-                      : zkl_mutex_still_held(h->mutex, 1);
+                      : zkl_mutex_still_held(h->mutex, number(s, "need", 1));
+}
+
+/* s*2: of its second permit. */
+static int64_t window_of(const struct step *s)
+{
+    const struct handle *h = s->handle;
+
+    return h->out > 0 ? zkl_permit_window_ms(h->permits[s->number - 1])
+                      : zkl_mutex_window_ms(h->mutex);
 }
 
 static const char *hold_states[] = {"none", "HELD", "SUSPECT", "LOST", "REVOKE_REQUESTED"};
@@ -528,12 +558,32 @@ static const char *hold_states[] = {"none", "HELD", "SUSPECT", "LOST", "REVOKE_R
 static const char *client_states[] = {"",        "CONNECTING",  "CONNECTED", "SUSPENDED",
                                       "EXPIRED", "AUTH_FAILED", "CLOSED"};
 
+static const char *const reasons[] = {
+    "NONE",        "LINK",   "WINDOW",       "EXPIRED",   "NODE_DELETED",
+    "LEASE_ENDED", "CLOSED", "OWNER_EXITED", "UNCHECKED",
+};
+
+static void say_reason(struct step *s)
+{
+    enum zkl_reason reason;
+
+    zkl_mutex_hold_state(s->handle->mutex, &reason);
+    say(s, "%s", reasons[reason]);
+}
+
+/* A lock: the window that is in the grant. */
+static void say_granted(struct step *s)
+{
+    struct zkl_wait wait = wait_of(s, 0);
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+
+    int rc = zkl_mutex_acquire(s->handle->mutex, &wait, &grant);
+    say(s, "%s %lld", zkl_error_name(rc) + strlen("ZKL_"), (long long)grant.window_ms);
+}
+
 /* The last one. */
 static void say_note(struct step *s)
 {
-    static const char *const reasons[] = {"NONE",    "LINK",         "WINDOW",
-                                          "EXPIRED", "NODE_DELETED", "LEASE_ENDED",
-                                          "CLOSED",  "OWNER_EXITED", "UNCHECKED"};
     struct notes *notes = &s->handle->notes;
     size_t n = noted(notes);
 
@@ -565,12 +615,14 @@ static bool obey_question(struct step *s)
     struct handle *h = s->handle;
 
     DO("count", say(s, "%d", zkl_mutex_hold_count(h->mutex)));
-    DO("held", say(s, "%d", is_held(h)));
+    DO("held", say(s, "%d", is_held(s)));
     DO("token", say(s, "%llu",
                     (unsigned long long)(h->multi ? zkl_multi_token(h->multi, (size_t)s->number)
                                                   : zkl_mutex_token(h->mutex))));
-    DO("window", say(s, "%lld", (long long)zkl_mutex_window_ms(h->mutex)));
+    DO("window", say(s, "%lld", (long long)window_of(s)));
     DO("state", say(s, "%s", hold_states[zkl_mutex_hold_state(h->mutex, NULL)]));
+    DO("reason", say_reason(s));
+    DO("granted", say_granted(s));
     DO("requested", say(s, "%d", zkl_mutex_revoke_requested(h->mutex)));
     DO("permits", say(s, "%d", zkl_semaphore_permits(h->semaphore)));
     DO("knows_request", say(s, "%d", inside_knows_request(h->client)));
@@ -591,7 +643,7 @@ static bool obey_question(struct step *s)
 
 bool obey_handle(struct step *s)
 {
-    return obey_call(s) || obey_question(s);
+    return obey_call(s) || obey_question(s) || obey_fault(s);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -621,12 +673,12 @@ static void say_marked(struct step *s)
     say(s, "%d", count);
 }
 
-static void say_czxid(struct step *s)
+static struct wire_stat stat_of(const char *word)
 {
     struct wire_stat stat;
 
-    check_ok(wire_exists(raw, node_at(s->words[0]), &stat));
-    say(s, "%lld", (long long)stat.czxid);
+    check_ok(wire_exists(raw, node_at(word), &stat));
+    return stat;
 }
 
 static void create(struct step *s, int flags)
@@ -735,7 +787,8 @@ static bool obey_nodes(struct step *s)
     DO("all_watches", say(s, "%d", all_watches()));
     DO("exists", say(s, "%d", node_is_there(node_called(s->words[0])) || is_over(s)));
     DO("data", say_data(s));
-    DO("czxid", say_czxid(s));
+    DO("czxid", say(s, "%lld", (long long)stat_of(s->words[0]).czxid));
+    DO("session_of", say(s, "%lld", (long long)stat_of(s->words[0]).ephemeral_owner));
     DO("node", say(s, "%s", node_called(s->words[0])));
     DO("make",
        say(s, "%llu", (unsigned long long)make_node(path_of(s->words[0]), text_from(s, 1))));
@@ -765,13 +818,21 @@ static enum proxy_op op_of(const char *word)
         const char *name;
         enum proxy_op op;
     } ops[] = {
-        {"GET", PROXY_GET},         {"SET", PROXY_SET},
-        {"ANY", PROXY_ANY},         {"SYNC", PROXY_SYNC},
-        {"PING", PROXY_PING},       {"EVENT", PROXY_EVENT},
-        {"MULTI", PROXY_MULTI},     {"DELETE", PROXY_DELETE},
-        {"EXISTS", PROXY_EXISTS},   {"CREATE", PROXY_CREATE},
-        {"CREATE2", PROXY_CREATE2}, {"CHILDREN", PROXY_CHILDREN},
-        {"LIST", PROXY_CHILDREN2},  {"CONTAINER", PROXY_CREATE_CONTAINER},
+        {"GET", PROXY_GET},
+        {"SET", PROXY_SET},
+        {"ANY", PROXY_ANY},
+        {"SYNC", PROXY_SYNC},
+        {"PING", PROXY_PING},
+        {"EVENT", PROXY_EVENT},
+        {"MULTI", PROXY_MULTI},
+        {"DELETE", PROXY_DELETE},
+        {"EXISTS", PROXY_EXISTS},
+        {"CREATE", PROXY_CREATE},
+        {"CONNECT", PROXY_CONNECT},
+        {"CREATE2", PROXY_CREATE2},
+        {"CHILDREN", PROXY_CHILDREN},
+        {"LIST", PROXY_CHILDREN2},
+        {"CONTAINER", PROXY_CREATE_CONTAINER},
     };
     size_t i = 0;
 
@@ -864,5 +925,5 @@ static bool obey_time(struct step *s)
 
 bool obey_words(struct step *s)
 {
-    return obey_handles(s) || obey_nodes(s) || obey_proxy(s) || obey_time(s);
+    return obey_handles(s) || obey_nodes(s) || obey_proxy(s) || obey_lies(s, proxy) || obey_time(s);
 }

@@ -49,36 +49,6 @@ static void with_each(void (*check)(const struct kind *kind, const char *path))
     }
 }
 
-static void check_survives(const struct kind *kind, const char *path)
-{
-    struct zkl_client *client = world_client_of(RESTART_SESSION_MS);
-    struct party *first = thread_of(lock_of(kind, client, path));
-    struct party *second = thread_of(lock_of(kind, client, path));
-
-    check_ok(take(first));
-    begin(second);
-    check_wait(kind->has(path, 2), WAIT_MS);
-    check_true(!is_done(second));
-    server_down();
-    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
-    server_back();
-    int rc = give(first);
-    check_true(rc == 0 || rc == ZKL_EUNCONFIRMED || zkl_error_is_lost(rc));
-    check_ok(result(second));
-    check_num(ask(second)->held, ==, 1);
-    check_ok(give(second));
-    check_wait(kind->has(path, 0), WAIT_MS);
-}
-
-/* Goal: the server is killed while one thread holds and another one waits, and comes back. The
- * holder can release, whatever its unlock may still know, and the waiter gets the lock. */
-WORLD_TEST(a_waiter_survives_a_killed_server)
-{
-    with_each(check_survives);
-}
-
-/* --- many threads ----------------------------------------------------------------------------- */
-
 #define THREADS 10
 
 struct visits {
@@ -153,33 +123,4 @@ static void check_thread_by_thread(const struct kind *kind, const char *parent)
 WORLD_TEST(many_threads_come_one_by_one)
 {
     with_each(check_thread_by_thread);
-}
-
-/* --- a namespace ------------------------------------------------------------------------------ */
-
-static void check_namespace(const struct kind *kind, const char *path)
-{
-    struct zkl_client_options options = cluster_options();
-    const char *root = cluster_path("namespace");
-    struct party *outer = thread_of(lock_of(kind, world_client(), path));
-    char servers[128], inner_path[128];
-
-    make_root(root, "");
-    snprintf(servers, sizeof servers, "%s%s", options.servers, root);
-    snprintf(inner_path, sizeof inner_path, "%s%s", root, path);
-    options.servers = servers;
-    struct party *inner = thread_of(lock_of(kind, world_client_with(&options), path));
-    check_ok(take(inner));
-    check_wait(kind->has(inner_path, 1) && kind->has(path, 0), WAIT_MS);
-    check_ok(take(outer));
-    check_ok(give(inner));
-    check_wait(kind->has(inner_path, 0) && kind->has(path, 1), WAIT_MS);
-    check_ok(give(outer));
-}
-
-/* Goal: a client below a node of its own (a namespace there, a chroot here) locks below that node,
- * and knows nothing of the same path outside. Modes: F56. */
-WORLD_TEST(a_lock_works_in_a_namespace)
-{
-    with_each(check_namespace);
 }

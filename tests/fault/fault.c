@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 
-#include "core/watch.h"
 #include "on_servers.h"
 #include "session_of.h"
 #include "under_way.h"
@@ -201,26 +200,9 @@ size_t fault_contenders(struct zkl_client *client)
     return locked(client->driver, contenders_of(&client->driver->core));
 }
 
-/* It is on a path, for as long as that has a handle: see core/unlisted_grant.h. */
-static bool is_the_paths(const struct zkl_watch *watch)
-{
-    const struct zkl_subscription *sub = watch->subscribers;
-    return sub && sub->unlisted && !sub->next;
-}
-
 size_t fault_watches(struct zkl_client *client)
 {
-    size_t n = 0;
-
-    zkl_driver_lock(client->driver);
-    for (size_t i = 0; i < ZKL_WATCH_BUCKETS; i++) {
-        for (struct zkl_watch *w = client->driver->core.watches[i]; w; w = w->next)
-            n += !is_the_paths(w);
-    }
-    for (struct zkl_watch *w = client->driver->core.removing; w; w = w->next)
-        n++;
-    zkl_driver_unlock(client->driver);
-    return n;
+    return locked(client->driver, watches_of(&client->driver->core));
 }
 
 int fault_server_watches(struct zkl_client *client)

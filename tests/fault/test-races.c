@@ -3,6 +3,7 @@
  * them by hand. */
 #include "fault.h"
 
+#include "api/awaited_query.h"
 #include "api/place.h"
 #include "core/feed.h"
 #include "driver/clock.h"
@@ -262,4 +263,43 @@ WORLD_TEST(a_member_that_can_not_be_checked_fails_all)
                WAIT_MS);
     check_ok(zkl_mutex_unlock(rival));
     check_num(act_end(waiter, WAIT_MS), ==, ZKL_EACCES);
+}
+
+/* --- a number of permits that is being set ------------------------------------------------------- */
+
+static struct zkl_semaphore *taken_from;
+static int taken_rc;
+
+__typeof__(zkl_query_all) __real_zkl_query_all, __wrap_zkl_query_all;
+
+int __wrap_zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, size_t count,
+                         int64_t deadline_ns, struct zkl_cancel *cancel)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_permit *permit;
+    int rc = __real_zkl_query_all(client, queries, count, deadline_ns, cancel);
+
+    if (taken_from) {
+        wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
+        taken_rc = zkl_semaphore_acquire(taken_from, 1, &wait, &permit);
+        if (taken_rc == 0)
+            check_ok(zkl_permit_release(permit));
+    }
+    return rc;
+}
+
+/* Another thread is just setting the number by the same handle. Modes: F43. */
+WORLD_TEST(a_first_acquire_beside_a_change_is_no_mismatch)
+{
+    struct wire *wire = world_wire();
+    struct zkl_client *client = world_direct(30000);
+    struct zkl_semaphore *semaphore = world_semaphore(client, "/permits", 3, NULL);
+
+    check_ok(wire_create(wire, "/permits", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(wire, "/permits/locks", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(wire, "/permits/leases", "3", WIRE_PERSISTENT, NULL, 0));
+    taken_from = semaphore;
+    check_ok(zkl_semaphore_set_permits(semaphore, 5, NULL));
+    taken_from = NULL;
+    check_num(taken_rc, ==, 0);
 }

@@ -1,133 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One answer of the server is lost, of every kind that the library waits for: the request has been
- * carried out, and the client does not know. The client is behind a frame proxy; what is really on
- * the server is seen by a raw client. */
+/* What is outstanding as a client is closed. */
 #include "bench.h"
-#include "bytes.h"
 #include "under_way.h"
 
-#define SESSION_MS lag_session_ms(2000)
-/* Where a link is cut: a busy machine is not to lose it once more by silence. */
-#define CUT_SESSION_MS lag_session_ms(6000)
-#define REST_MS 1000 /* after the link is back: nothing of ours may be left by then */
+#define SESSION_MS lag_session_ms(6000) /* a busy machine is not to lose it by silence */
 #define LATER_MS 50
 #define SOON_MS 1000 /* far below the 1.5 s for which libzookeeper waits */
 
 static const char *const path = "/replies/m";
 
-static struct bench *begin(int session_ms)
-{
-    return bench_make_path(bench_begin(path, session_ms, QUIET_MS));
-}
-
-#define REPLY_TEST(name, session_ms) BENCH_TEST_OF(name, begin(session_ms))
-
-/* The link is back, and soon after nothing is left. */
-static void check_rest(struct bench *b)
-{
-    check_wait(fault_connected(b->client), WAIT_MS);
-    fault_check_rest(b->client, b->wire, path, REST_MS);
-}
-
-REPLY_TEST(cut_before_the_answer_to_a_parents_creation, CUT_SESSION_MS)
-{
-    for (int nth = 1; nth <= 2; nth++) {
-        check_ok(wire_delete_tree(b->wire, "/replies"));
-        check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE_CONTAINER, nth, PROXY_THEN_CUT));
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_wait_dropped(b->proxy, 0));
-        fault_check_only(b->client, b->mutex, b->wire, path);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-    }
-}
-
-struct note {
-    char path[700];
-};
-
-/* Runs in the proxy: the path of the latest create, without the number. */
-static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
-{
-    struct note *note = arg;
-
-    if (dir == PROXY_TO_SERVER && op == PROXY_CREATE2 && size >= 12)
-        snprintf(note->path, sizeof note->path, "%.*s", bytes_get32(frame + 8), frame + 12);
-    return size;
-}
-
-/* With the GUID of the lost create, which never reaches the server. The server removes it with its
- * session (CURATOR-498): the client queues behind it. Modes: F4. */
-REPLY_TEST(node_of_another_session_is_not_adopted, CUT_SESSION_MS)
-{
-    struct actor *a = b->actor;
-    struct note note = {0};
-    char made[720];
-
-    proxy_set_hook(b->proxy, note_path, &note);
-    check_ok(proxy_refuse(b->proxy, true));
-    check_ok(proxy_drop_request(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
-    act_begin(a, act_lock, b->mutex, NULL);
-    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-    proxy_set_hook(b->proxy, NULL, NULL);
-    check_ok(wire_create(b->wire, note.path, "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
-    check_ok(proxy_refuse(b->proxy, false));
-    check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
-    check_wait(fault_watches(b->client) == 2, WAIT_MS);
-    check_true(act_busy(a));
-    check_ok(wire_delete(b->wire, made, -1));
-    actor_passes(a);
-    check_rest(b);
-}
-
-REPLY_TEST(lost_event_is_made_up_for, SESSION_MS)
-{
-    struct actor *a = b->actor;
-
-    for (int i = 0; i < test_length(100, 6); i++) {
-        check_ok(zkl_mutex_lock(b->rival));
-        act_begin(a, act_lock, b->mutex, NULL);
-        check_wait(fault_server_watches(b->client) == 2,
-                   WAIT_MS); /* else the event may be another */
-        check_ok(
-            proxy_drop_reply(b->proxy, PROXY_EVENT, 1, i % 3 ? PROXY_THEN_CUT : PROXY_THEN_SILENT));
-        check_ok(zkl_mutex_unlock(b->rival));
-        actor_passes(a);
-        proxy_disarm(b->proxy);
-        check_rest(b);
-    }
-}
-
-/* --- the heartbeat ---------------------------------------------------------------------------- */
-
-/* A holder loses the answer to a heartbeat: the hold goes on, is suspect and held again, never
- * lost. */
-static void lose_a_heartbeat(struct bench *b, enum proxy_then then)
-{
-    struct told *told = &b->told;
-
-    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, told));
-    for (int i = 0; i < (then == PROXY_THEN_CUT ? 3 : 2); i++) {
-        int held = told->held;
-        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
-        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, then));
-        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
-        check_wait(told->held > held, WAIT_MS);
-        check_num(zkl_mutex_window_ms(b->mutex), >, 0);
-        fault_check_only(b->client, b->mutex, b->wire, path);
-        check_ok(zkl_mutex_unlock(b->mutex));
-        check_rest(b);
-        check_num(told->lost, ==, 0);
-        check_num(told->held, ==, told->suspect);
-    }
-}
-
-WORLD_TEST_OF(cut_before_the_answer_to_a_heartbeat,
-              lose_a_heartbeat(begin(CUT_SESSION_MS), PROXY_THEN_CUT))
-WORLD_TEST_OF(silence_before_the_answer_to_a_heartbeat,
-              lose_a_heartbeat(begin(SESSION_MS), PROXY_THEN_SILENT))
-
-/* --- the close -------------------------------------------------------------------------------- */
+#define REPLY_TEST(name)                                                                           \
+    BENCH_TEST_OF(name, bench_make_path(bench_begin(path, SESSION_MS, QUIET_MS)))
 
 #define DRAIN_MS 200 /* by the library, before it closes */
 #define MOMENT_MS 20 /* if no caller waits for an answer */
@@ -163,7 +46,7 @@ static void check_close_waits(struct bench *b, int ms)
 
 /* libzookeeper can lose and leak what is outstanding when it is closed just as it passes an answer on; so a close that
  * waits for one waits for the keepalive behind it, too. */
-REPLY_TEST(a_close_that_gets_an_answer_waits_for_the_keepalives, CUT_SESSION_MS)
+REPLY_TEST(a_close_that_gets_an_answer_waits_for_the_keepalives)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
@@ -179,7 +62,7 @@ REPLY_TEST(a_close_that_gets_an_answer_waits_for_the_keepalives, CUT_SESSION_MS)
     check_close_waits(b, DRAIN_MS);
 }
 
-REPLY_TEST(a_close_waits_a_moment_for_the_keepalive, CUT_SESSION_MS)
+REPLY_TEST(a_close_waits_a_moment_for_the_keepalive)
 {
     check_ok(proxy_hold_reply(b->proxy, PROXY_EXISTS, 1));
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
@@ -188,7 +71,7 @@ REPLY_TEST(a_close_waits_a_moment_for_the_keepalive, CUT_SESSION_MS)
 
 /* A server that is silent may just stand still for some seconds: without the close's request before the link is given up
  * the locks of the client stay for a session timeout. */
-REPLY_TEST(a_silent_server_gets_the_close_at_once, CUT_SESSION_MS)
+REPLY_TEST(a_silent_server_gets_the_close_at_once)
 {
     check_ok(proxy_hold_reply(b->proxy, PROXY_EXISTS, 1));
     check_ok(proxy_wait_held(b->proxy, WAIT_MS));
