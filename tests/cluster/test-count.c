@@ -94,44 +94,6 @@ WORLD_TEST(a_lock_that_waits_is_five_requests)
     check_requests(proxy_counts(c.proxy, PROXY_EXISTS), 0, start);
 }
 
-/* Goal: the sixth is the removal of the watch on the predecessor. The deletion ends the other watch. Modes: F19. */
-WORLD_TEST(a_wait_in_vain_is_six_requests)
-{
-    struct locker c = counted_open("six-in-vain", SESSION_MS);
-    struct zkl_mutex *held = world_mutex(world_client(), c.path);
-
-    c.take.wait.cancel = world_cancel();
-    check_ok(zkl_mutex_lock(held));
-    proxy_reset_counts(c.proxy);
-    locker_queues(&c, 2);
-    check_wait(node_watches(NULL) == 2, WAIT_MS);
-    zkl_cancel_set(c.take.wait.cancel);
-    check_num(actor_result(c.actor), ==, ZKL_ECANCELED);
-    check_wait(node_watches(NULL) == 0, WAIT_MS);
-    check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, 1);
-    check_num(proxy_counts(c.proxy, PROXY_REMOVE_WATCHES), ==, 1);
-    check_num(all_requests(c.proxy), ==, 6);
-    check_ok(zkl_mutex_unlock(held));
-}
-
-/* Method: a second waiter is counted while the holder changes before it. Modes: F44. */
-WORLD_TEST(only_the_next_waiter_is_woken)
-{
-    struct locker c = counted_open("herd", SESSION_MS), next = locker_of(c.path, NULL);
-    struct zkl_mutex *held = world_mutex(next.client, c.path);
-
-    check_ok(zkl_mutex_lock(held));
-    locker_queues(&next, 2);
-    locker_queues(&c, 3);
-    check_ok(proxy_wait_count(c.proxy, PROXY_GET, 2, WAIT_MS));
-    int64_t before = all_requests(c.proxy);
-    check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_result(next.actor));
-    check_num(all_requests(c.proxy), ==, before);
-    check_ok(actor_do(next.actor, do_unlock, next.mutex));
-    locker_passes(&c);
-}
-
 /* --- very many threads ------------------------------------------------------------------------ */
 
 #define CROWD_MAX 1000

@@ -165,10 +165,13 @@ static void say_code(struct step *s, int code)
 
 static struct zkl_client *client_for(const struct step *s)
 {
+    struct zkl_client_options options = cluster_options();
+
+    options.owner = option(s, "owner");
     if (option(s, "of"))
         return named(option(s, "of"))->client;
     if (!has_word(s, "behind") && !has_word(s, "brief"))
-        return world_client();
+        return world_client_with(&options);
     return world_client_through(
         &proxy, has_word(s, "brief") ? BRIEF_MS : (int)number(s, "session", SESSION_MS));
 }
@@ -181,7 +184,7 @@ static struct zkl_mutex_options options_of(const struct step *s)
     options.names = option(s, "kazoo") ? ZKL_NAMES_KAZOO
                     : options.name     ? ZKL_NAMES_NAMED
                                        : options.names;
-    options.owner = option(s, "owner");
+    options.owner = option(s, "of") ? option(s, "owner") : NULL; /* or it is the client's */
     options.retain_ms = number(s, "retain", 0);
     options.local_handoffs_max = (int)number(s, "handoffs", 0);
     options.revocable = has_word(s, "revocable");
@@ -210,6 +213,10 @@ static void make(const struct step *s, struct handle *h)
         h->mutex = world_semaphore_mutex(h->client, h->path);
     if (strcmp(s->verb, "semaphore") == 0)
         h->semaphore = world_semaphore(h->client, h->path, (int)number(s, "permits", 0), NULL);
+    if (strcmp(s->verb, "owner") == 0) {
+        h->owner = world_owner();
+        h->op = UINT64_MAX; /* of none */
+    }
     if (strcmp(s->verb, "rwlock") != 0)
         return;
     h->rwlock = world_rwlock(h->client, h->path, NULL);
@@ -279,6 +286,18 @@ static int make_bad_multi(const struct step *s)
     return new_multi(&h);
 }
 
+/* use OWNER, or nobody: its thread has that one from now on, in place of the one that is said. */
+static void use_owner(struct step *s)
+{
+    const struct zkl_owner *before = zkl_owner_use(s->count > 0 ? named(s->words[0])->owner : NULL);
+
+    say(s, "nobody");
+    for (size_t i = 0; i < handle_count && before; i++) {
+        if (handles[i].owner == before)
+            say(s, "%s", handles[i].name);
+    }
+}
+
 static bool obey_handles(struct step *s)
 {
     DO("path", for (size_t i = 0; i < s->count; i++) path_called(s->words[i]));
@@ -287,6 +306,8 @@ static bool obey_handles(struct step *s)
     DO("rwlock", make_each(s));
     DO("semaphore", make_each(s));
     DO("client", make_each(s));
+    DO("owner", make_each(s));
+    DO("use", use_owner(s));
     DO("multi", make_multi(s));
     DO("new_multi", s->is_call = true; say_code(s, make_bad_multi(s)));
     DO("cancel", new_handle(s->words[0])->cancel = world_cancel());
@@ -489,6 +510,36 @@ static int set_notes(const struct step *s)
                         : zkl_mutex_set_callback(h->mutex, take_note, notes);
 }
 
+/* start HANDLE by=OWNER: an operation, with the options of a wait. Its end is awaited by "done OWNER". */
+static int start(const struct step *s)
+{
+    const struct handle *h = s->handle;
+    struct handle *by = named(option(s, "by"));
+    struct zkl_wait wait = wait_of(s, 0);
+
+    by->grant = (struct zkl_grant)ZKL_GRANT_INIT;
+    return h->multi ? zkl_multi_acquire_async(by->owner, h->multi, &wait, NULL, note_completion,
+                                              &by->done, &by->op)
+                    : zkl_mutex_acquire_async(by->owner, h->mutex, &wait, &by->grant,
+                                              note_completion, &by->done, &by->op);
+}
+
+/* leave HANDLE by=OWNER: the other way, to its end. */
+static int leave(const struct step *s)
+{
+    const struct handle *h = s->handle;
+    struct handle *by = named(option(s, "by"));
+    int codes[WORDS_MAX];
+
+    if (!h->multi)
+        return async_unlock(by->owner, h->mutex);
+    int rc = zkl_multi_unlock_async(by->owner, h->multi, codes, note_completion, &by->done);
+    rc = rc == 0 ? completion_code(&by->done) : rc;
+    for (size_t i = 0; i < h->count && rc == 0; i++)
+        rc = codes[i];
+    return rc;
+}
+
 static bool obey_call(struct step *s)
 {
     struct handle *h = s->handle;
@@ -511,6 +562,10 @@ static bool obey_call(struct step *s)
     CALL("lock_anew", lock_anew(s));
     CALL("new", make_badly(s));
     CALL("notes", set_notes(s));
+    CALL("start", start(s));
+    CALL("done", completion_code(&h->done));
+    CALL("leave", leave(s));
+    CALL("cancel_op", zkl_op_cancel(h->client, h->op));
     return false;
 }
 
@@ -525,21 +580,29 @@ static int is_held(const struct handle *h)
 
 static const char *hold_states[] = {"none", "HELD", "SUSPECT", "LOST", "REVOKE_REQUESTED"};
 
+static const char *const reasons[] = {"NONE",    "LINK",         "WINDOW",
+                                      "EXPIRED", "NODE_DELETED", "LEASE_ENDED",
+                                      "CLOSED",  "OWNER_EXITED", "UNCHECKED"};
+
 static const char *client_states[] = {"",        "CONNECTING",  "CONNECTED", "SUSPENDED",
                                       "EXPIRED", "AUTH_FAILED", "CLOSED"};
 
 /* The last one. */
 static void say_note(struct step *s)
 {
-    static const char *const reasons[] = {"NONE",    "LINK",         "WINDOW",
-                                          "EXPIRED", "NODE_DELETED", "LEASE_ENDED",
-                                          "CLOSED",  "OWNER_EXITED", "UNCHECKED"};
     struct notes *notes = &s->handle->notes;
     size_t n = noted(notes);
 
     say(s, "%s", "none");
     if (n > 0)
         say(s, "%s %s", hold_states[notes->list[n - 1].state], reasons[notes->list[n - 1].reason]);
+}
+
+static uint64_t noted_token(struct notes *notes)
+{
+    size_t n = noted(notes);
+
+    return n > 0 ? notes->list[n - 1].token : 0;
 }
 
 /* What is behind the last '/', or '_', of the path of the hold's node. */
@@ -549,6 +612,42 @@ static void say_name(struct step *s, char before)
 
     own_node(s->handle, node, sizeof node);
     say(s, "%s", strrchr(node, before) + 1);
+}
+
+static int hold_state(const struct handle *h, enum zkl_reason *why)
+{
+    return h->multi ? zkl_multi_hold_state(h->multi, why) : zkl_mutex_hold_state(h->mutex, why);
+}
+
+static const char *reason_of(const struct handle *h)
+{
+    enum zkl_reason why = ZKL_REASON_NONE;
+
+    hold_state(h, &why);
+    return reasons[why];
+}
+
+static int waiting(const struct handle *h, struct zkl_standing *standing)
+{
+    return h->owner       ? zkl_op_waiting(h->client, h->op, standing)
+           : h->semaphore ? zkl_semaphore_waiting(h->semaphore, standing)
+                          : zkl_mutex_waiting(h->mutex, standing);
+}
+
+/* How many wait through the handle, how many are before the one that has waited longest, and who is the last of those; or
+ * "nobody", or why there is no answer, which has written nothing. */
+static struct zkl_standing say_standing(struct step *s)
+{
+    struct zkl_standing standing = ZKL_STANDING_INIT;
+
+    standing.before = UINT64_MAX;
+    int n = waiting(s->handle, &standing);
+    if (n > 0)
+        say(s, "%d %llu%s%s", n, (unsigned long long)standing.before, standing.owner[0] ? " " : "",
+            standing.owner);
+    else if (standing.before == UINT64_MAX)
+        say(s, "%s", zkl_error_detail()[0] ? zkl_error_detail() : "nobody");
+    return standing;
 }
 
 /* Nothing is under way for this client. */
@@ -570,7 +669,15 @@ static bool obey_question(struct step *s)
                     (unsigned long long)(h->multi ? zkl_multi_token(h->multi, (size_t)s->number)
                                                   : zkl_mutex_token(h->mutex))));
     DO("window", say(s, "%lld", (long long)zkl_mutex_window_ms(h->mutex)));
-    DO("state", say(s, "%s", hold_states[zkl_mutex_hold_state(h->mutex, NULL)]));
+    DO("state", say(s, "%s", hold_states[hold_state(h, NULL)]));
+    DO("why", say(s, "%s", reason_of(h)));
+    DO("waiting", say(s, "%d", waiting(h, NULL)));
+    DO("stands", say_standing(s));
+    DO("since", say(s, "%lld", (long long)say_standing(s).since_ns));
+    DO("predecessor", say(s, "%s/%s", h->path, say_standing(s).predecessor));
+    DO("granted",
+       say(s, "%llu %lld", (unsigned long long)h->grant.token, (long long)h->grant.hold_count));
+    DO("session_id", say(s, "%lld", (long long)zkl_client_session_id(h->client)));
     DO("requested", say(s, "%d", zkl_mutex_revoke_requested(h->mutex)));
     DO("permits", say(s, "%d", zkl_semaphore_permits(h->semaphore)));
     DO("knows_request", say(s, "%d", inside_knows_request(h->client)));
@@ -581,6 +688,7 @@ static bool obey_question(struct step *s)
     DO("digits", say_name(s, '_'));
     DO("noted", say(s, "%zu", noted(&h->notes)));
     DO("note", say_note(s));
+    DO("noted_token", say(s, "%llu", (unsigned long long)noted_token(&h->notes)));
     DO("set", zkl_cancel_set(h->cancel));
     DO("keep", check_wait(token_of_a_turn(h->mutex) == token_of_a_turn(h->mutex), WAIT_MS));
     DO("gets", check_try_gets(h->mutex));
@@ -765,13 +873,21 @@ static enum proxy_op op_of(const char *word)
         const char *name;
         enum proxy_op op;
     } ops[] = {
-        {"GET", PROXY_GET},         {"SET", PROXY_SET},
-        {"ANY", PROXY_ANY},         {"SYNC", PROXY_SYNC},
-        {"PING", PROXY_PING},       {"EVENT", PROXY_EVENT},
-        {"MULTI", PROXY_MULTI},     {"DELETE", PROXY_DELETE},
-        {"EXISTS", PROXY_EXISTS},   {"CREATE", PROXY_CREATE},
-        {"CREATE2", PROXY_CREATE2}, {"CHILDREN", PROXY_CHILDREN},
-        {"LIST", PROXY_CHILDREN2},  {"CONTAINER", PROXY_CREATE_CONTAINER},
+        {"GET", PROXY_GET},
+        {"SET", PROXY_SET},
+        {"ANY", PROXY_ANY},
+        {"SYNC", PROXY_SYNC},
+        {"PING", PROXY_PING},
+        {"EVENT", PROXY_EVENT},
+        {"MULTI", PROXY_MULTI},
+        {"DELETE", PROXY_DELETE},
+        {"EXISTS", PROXY_EXISTS},
+        {"CREATE", PROXY_CREATE},
+        {"CREATE2", PROXY_CREATE2},
+        {"CHILDREN", PROXY_CHILDREN},
+        {"LIST", PROXY_CHILDREN2},
+        {"CONTAINER", PROXY_CREATE_CONTAINER},
+        {"UNWATCH", PROXY_REMOVE_WATCHES},
     };
     size_t i = 0;
 
@@ -855,6 +971,7 @@ static bool obey_time(struct step *s)
 
     DO("tid", say(s, "%d", gettid()));
     DO("nap", net_nap_ms((int)since));
+    DO("clock", say(s, "%lld", (long long)zkl_now_ns()));
     DO("now", say(s, "%lld", (long long)(net_now_ms() - since)));
     DO("lag", lag_begin());
     DO("counted", say(s, "%lld", (long long)lag_end_ms()));
