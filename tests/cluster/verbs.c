@@ -2,6 +2,8 @@
 /* What the lines of steps.h can say: handles, calls and questions, nodes, the proxy. */
 #include "steps.h"
 
+#include <zklock/metrics.h>
+
 #include "inside.h"
 #include "inspection.h"
 
@@ -189,6 +191,7 @@ static struct zkl_mutex_options options_of(const struct step *s)
     options.local_handoffs_max = (int)number(s, "handoffs", 0);
     options.revocable = has_word(s, "revocable");
     options.posted_unlock = has_word(s, "posted");
+    options.metrics = has_word(s, "metrics");
     return options;
 }
 
@@ -216,6 +219,7 @@ static void make(const struct step *s, struct handle *h)
     if (strcmp(s->verb, "owner") == 0) {
         h->owner = world_owner();
         h->op = UINT64_MAX; /* of none */
+        h->grant = (struct zkl_grant)ZKL_GRANT_INIT;
     }
     if (strcmp(s->verb, "rwlock") != 0)
         return;
@@ -227,7 +231,7 @@ static void make(const struct step *s, struct handle *h)
 
 static void make_each(const struct step *s)
 {
-    static const char *const flags[] = {"behind", "brief", "revocable", "posted"};
+    static const char *const flags[] = {"behind", "brief", "revocable", "posted", "metrics"};
 
     for (size_t i = 0; i < s->count; i++) {
         bool is_name = !strchr(s->words[i], '=');
@@ -517,7 +521,6 @@ static int start(const struct step *s)
     struct handle *by = named(option(s, "by"));
     struct zkl_wait wait = wait_of(s, 0);
 
-    by->grant = (struct zkl_grant)ZKL_GRANT_INIT;
     return h->multi ? zkl_multi_acquire_async(by->owner, h->multi, &wait, NULL, note_completion,
                                               &by->done, &by->op)
                     : zkl_mutex_acquire_async(by->owner, h->mutex, &wait, &by->grant,
@@ -659,6 +662,72 @@ static bool is_at_rest(struct zkl_client *client)
     return rest;
 }
 
+static void add_figure(struct step *s, const char *name, uint64_t value)
+{
+    size_t length = strlen(s->value);
+
+    if (value > 0)
+        snprintf(s->value + length, sizeof s->value - length, "%s%s=%llu", length > 0 ? " " : "",
+                 name, (unsigned long long)value);
+}
+
+/* Of the handle's path, or of all of the client's: those that are not 0, and failures by their code. */
+static void say_figures(struct step *s)
+{
+    const struct handle *h = s->handle;
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+    int rc =
+        h->mutex ? zkl_mutex_get_metrics(h->mutex, &m) : zkl_client_get_lock_metrics(h->client, &m);
+
+    say(s, "%s", rc == 0 ? "" : zkl_error_detail());
+    add_figure(s, "acquired", m.acquisitions);
+    add_figure(s, "waits", m.wait.count);
+    add_figure(s, "reentries", m.reentries);
+    add_figure(s, "released", m.releases);
+    add_figure(s, "holds", m.hold.count);
+    add_figure(s, "unconfirmed", m.unconfirmed);
+    add_figure(s, "held", m.held);
+    add_figure(s, "waiting", m.waiting);
+    add_figure(s, "before", m.queue_before);
+    for (int code = 0; code < ZKL_METRICS_CODES; code++)
+        add_figure(s, zkl_error_name(-code) + strlen("ZKL_"), m.failures[code]);
+}
+
+static struct zkl_client_metrics client_figures(const struct handle *h)
+{
+    struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
+
+    check_ok(zkl_client_get_metrics(h->client, &m));
+    return m;
+}
+
+/* But what may be put off, and keepalives. */
+static uint64_t requests_counted(const struct handle *h)
+{
+    struct zkl_client_metrics m = client_figures(h);
+    uint64_t sum = 0;
+
+    for (int kind = 0; kind < ZKL_METRICS_REQUESTS; kind++) {
+        if (kind != ZKL_METRICS_REQUEST_KEEPALIVE && kind != ZKL_METRICS_REQUEST_WATCH)
+            sum += m.requests[kind];
+    }
+    return sum;
+}
+
+/* That the client has figures of. */
+static size_t paths_counted(struct zkl_client *client)
+{
+    size_t n = 0;
+
+    zkl_driver_lock(client->driver);
+    for (size_t i = 0; i < ZKL_LOCK_PATH_BUCKETS; i++) {
+        for (const struct zkl_lock_path *root = client->lock_paths[i]; root; root = root->next)
+            n++;
+    }
+    zkl_driver_unlock(client->driver);
+    return n;
+}
+
 static bool obey_question(struct step *s)
 {
     struct handle *h = s->handle;
@@ -677,6 +746,11 @@ static bool obey_question(struct step *s)
     DO("predecessor", say(s, "%s/%s", h->path, say_standing(s).predecessor));
     DO("granted",
        say(s, "%llu %lld", (unsigned long long)h->grant.token, (long long)h->grant.hold_count));
+    DO("figures", say_figures(s));
+    DO("backlog", say(s, "%llu", (unsigned long long)client_figures(h).janitor_backlog));
+    DO("outstanding", say(s, "%llu", (unsigned long long)client_figures(h).outstanding));
+    DO("requests", say(s, "%llu", (unsigned long long)requests_counted(h)));
+    DO("paths", say(s, "%zu", paths_counted(h->client)));
     DO("session_id", say(s, "%lld", (long long)zkl_client_session_id(h->client)));
     DO("requested", say(s, "%d", zkl_mutex_revoke_requested(h->mutex)));
     DO("permits", say(s, "%d", zkl_semaphore_permits(h->semaphore)));
