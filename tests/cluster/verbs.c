@@ -1047,6 +1047,8 @@ static bool obey_time(struct step *s)
     DO("nap", net_nap_ms((int)since));
     DO("clock", say(s, "%lld", (long long)zkl_now_ns()));
     DO("now", say(s, "%lld", (long long)(net_now_ms() - since)));
+    DO("intervals",
+       say(s, "%lld", (long long)((net_now_ms() - since) / atoi(s->words[1]) + atoi(s->words[2]))));
     DO("lag", lag_begin());
     DO("counted", say(s, "%lld", (long long)lag_end_ms()));
     DO("soon", check_true(net_now_ms() - since < atoi(s->words[1]) || lag_is_slow()));
