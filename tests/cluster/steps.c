@@ -187,7 +187,7 @@ static bool try_step(struct step *s)
 /* The default bound only ends a hang. A slow machine has more than one that is given. */
 static void await_step(struct step *s, int ms)
 {
-    if (!wait_until(try_step(s), ms > 0 ? ms : WAIT_MS) && lag_is_slow())
+    if (!wait_until(try_step(s) || !s->known, ms > 0 ? ms : WAIT_MS) && lag_is_slow())
         (void)wait_until(try_step(s), SLOW_WAIT_MS);
 }
 

@@ -13,10 +13,11 @@
  * Handles are made by their kind, each of a client of its own at the test's path, which is ".":
  *
  *     mutex a b at=PATH of=HANDLE behind brief session=MS kazoo=1 name=NAME retain=MS handoffs=N revocable posted
- *     rwlock u (with its halves u.read and u.write)   semaphore s permits=N   any m   multi m a b s*2   client c
+ *     rwlock u (with its halves u.read and u.write)   semaphore s permits=N   any m   multi m a b s*2   client c   owner o of=c
  *
- * of: of that handle's client; behind: through the test's proxy, brief: and with a short session; any: a mutex that any
- * thread may unlock; s*2: two permits. "path p" is another path. A node is /NAME, below the test's path, or p/NAME; #N or p#N,
+ * of: of that handle's client; owner=TEXT: that client's owner text, or with of: the handle's; behind: through the test's
+ * proxy, brief: and with a short session; any: a mutex that any thread may unlock; s*2: two permits; an owner has operations,
+ * "start m by=o; done o; leave m by=o". "path p" is another path. A node is /NAME, below the test's path, or p/NAME; #N or p#N,
  * the Nth by number; or that of a handle's hold. verbs.c and faults.c have the verbs. */
 #ifndef ZKTEST_STEPS_H
 #define ZKTEST_STEPS_H
@@ -38,6 +39,10 @@ struct handle {
     struct zkl_member members[WORDS_MAX]; /* of it */
     size_t count;
     struct zkl_cancel *cancel;
+    struct zkl_owner *owner;
+    uint64_t op; /* its last one, with what came of it */
+    struct completion done;
+    struct zkl_grant grant;
     struct zkl_permit *permits[PERMITS_MAX];
     int out; /* of the permits */
     struct notes notes;

@@ -157,24 +157,7 @@ WORLD_TEST(deadlines_end_in_their_order)
     check_ok(async_unlock(s.a, s.mutex));
 }
 
-/* --- read-write locks, semaphores ------------------------------------------------------------ */
-
-WORLD_TEST(an_owner_has_both_halves)
-{
-    struct scene s = scene_open("halves");
-    struct completion done = {0};
-
-    struct zkl_rwlock *rwlock = world_rwlock(s.client, cluster_path("rwlock"), NULL);
-    struct zkl_mutex *read = zkl_rwlock_reader(rwlock), *write = zkl_rwlock_writer(rwlock);
-    check_ok(async_lock(s.a, write));
-    check_ok(async_lock(s.a, read));
-    check_ok(start(s.b, read, &done, NULL));
-    check_ok(async_unlock(s.a, write));
-    check_ok(completion_code(&done));
-    check_num(start(s.a, write, &done, NULL), ==, ZKL_EDEADLK);
-    check_ok(async_unlock(s.a, read));
-    check_ok(async_unlock(s.b, read));
-}
+/* --- semaphores ------------------------------------------------------------------------------ */
 
 /* Goal: at once, or by the callback where only the server knows the number. */
 WORLD_TEST(wrong_requests_for_permits_are_refused)
@@ -196,37 +179,6 @@ WORLD_TEST(wrong_requests_for_permits_are_refused)
     check_num(none.calls, ==, 0);
     for (int i = 0; i < 2; i++)
         check_ok(zkl_permit_release(two[i]));
-}
-
-/* Goal: while the operation of a multi-lock has an owner, the library refuses other acquisitions of
- * that owner, and the multi-lock while a member's operation has it. What the multi-lock has is entered again. */
-WORLD_TEST(a_multi_locks_operation_has_its_owner)
-{
-    struct scene s = scene_open("multi");
-    struct zkl_member member = zkl_member_mutex(s.mutex);
-    struct completion done = {0}, none = {0};
-    int code = 1;
-
-    struct zkl_multi *multi = world_multi(s.client, &member, 1);
-    check_ok(async_lock(s.b, s.mutex));
-    check_ok(start(s.a, s.mutex, &done, NULL));
-    check_true(zkl_owner_use(s.a) == NULL);
-    check_num(zkl_multi_lock_for(multi, 300), ==, ZKL_EDEADLK);
-    check_true(zkl_owner_use(NULL) == s.a);
-    check_ok(async_unlock(s.b, s.mutex));
-    check_ok(completion_code(&done));
-    check_ok(async_unlock(s.a, s.mutex));
-    check_ok(async_lock(s.b, s.mutex));
-    check_ok(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_completion, &done, NULL));
-    check_num(start(s.a, s.mutex, &none, NULL), ==, ZKL_EBUSY);
-    check_ok(async_unlock(s.b, s.mutex));
-    check_ok(completion_code(&done));
-    check_ok(async_lock(s.a, s.mutex));
-    check_ok(async_unlock(s.a, s.mutex));
-    check_ok(zkl_multi_unlock_async(s.a, multi, &code, note_completion, &done));
-    check_ok(completion_code(&done));
-    check_ok(code);
-    check_num(none.calls, ==, 0);
 }
 
 /* --- callbacks ------------------------------------------------------------------------------- */

@@ -2,14 +2,11 @@
 /* How many requests each call costs. The server counts them, and a proxy counts them by kind. The
  * client sends two kinds of requests besides: a keepalive, one read every 300 ms while an answer is
  * due or a call waits, and libzookeeper's ping after a third of the session timeout without a
- * request. */
+ * request. requests.txt has what a proxy alone counts. */
 #include "inside.h"
 #include "room.h"
 
 #define CYCLES 1000
-#define SOME 50
-#define IDLE_MS 1500
-#define HOLD_MS 2000
 #define counted_open(name, session_ms) locker_behind(cluster_path(name), NULL, session_ms)
 
 /* --- counting --------------------------------------------------------------------------------- */
@@ -60,76 +57,6 @@ WORLD_TEST(lock_and_unlock_are_three_requests)
 
     check_slope(NULL, 3);
     check_slope(&notes, 4);
-}
-
-/* --- with contention -------------------------------------------------------------------------- */
-
-/* One lock that waits: the holder releases when the server has both of the waiter's watches. */
-static void contend(struct zkl_mutex *held, struct locker *waiter)
-{
-    check_ok(zkl_mutex_lock(held));
-    actor_begin(waiter->actor, do_lock, waiter->mutex);
-    check_wait(node_watches(NULL) == 2, WAIT_MS);
-    check_ok(zkl_mutex_unlock(held));
-    locker_passes(waiter);
-}
-
-/* Goal: no watch is left that the client would have to remove. */
-WORLD_TEST(a_lock_that_waits_is_five_requests)
-{
-    struct locker c = counted_open("six", SESSION_MS);
-    struct zkl_mutex *held = world_mutex(world_client(), c.path);
-
-    make_root(c.path, "");
-    contend(held, &c);
-    proxy_reset_counts(c.proxy);
-    int64_t start = net_now_ms();
-    for (int i = 0; i < SOME; i++)
-        contend(held, &c);
-    check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, SOME);
-    check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, SOME);
-    check_num(proxy_counts(c.proxy, PROXY_GET), ==, 2 * SOME);
-    check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, SOME);
-    check_num(all_requests(c.proxy), ==, 5 * SOME);
-    check_requests(proxy_counts(c.proxy, PROXY_EXISTS), 0, start);
-}
-
-/* Goal: the sixth is the removal of the watch on the predecessor. The deletion ends the other watch. Modes: F19. */
-WORLD_TEST(a_wait_in_vain_is_six_requests)
-{
-    struct locker c = counted_open("six-in-vain", SESSION_MS);
-    struct zkl_mutex *held = world_mutex(world_client(), c.path);
-
-    c.take.wait.cancel = world_cancel();
-    check_ok(zkl_mutex_lock(held));
-    proxy_reset_counts(c.proxy);
-    locker_queues(&c, 2);
-    check_wait(node_watches(NULL) == 2, WAIT_MS);
-    zkl_cancel_set(c.take.wait.cancel);
-    check_num(actor_result(c.actor), ==, ZKL_ECANCELED);
-    check_wait(node_watches(NULL) == 0, WAIT_MS);
-    check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, 1);
-    check_num(proxy_counts(c.proxy, PROXY_REMOVE_WATCHES), ==, 1);
-    check_num(all_requests(c.proxy), ==, 6);
-    check_ok(zkl_mutex_unlock(held));
-}
-
-/* Method: a second waiter is counted while the holder changes before it. Modes: F44. */
-WORLD_TEST(only_the_next_waiter_is_woken)
-{
-    struct locker c = counted_open("herd", SESSION_MS), next = locker_of(c.path, NULL);
-    struct zkl_mutex *held = world_mutex(next.client, c.path);
-
-    check_ok(zkl_mutex_lock(held));
-    locker_queues(&next, 2);
-    locker_queues(&c, 3);
-    check_ok(proxy_wait_count(c.proxy, PROXY_GET, 2, WAIT_MS));
-    int64_t before = all_requests(c.proxy);
-    check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_result(next.actor));
-    check_num(all_requests(c.proxy), ==, before);
-    check_ok(actor_do(next.actor, do_unlock, next.mutex));
-    locker_passes(&c);
 }
 
 /* --- very many threads ------------------------------------------------------------------------ */
@@ -233,53 +160,4 @@ WORLD_TEST(who_come_one_after_another_need_no_lists)
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, N);
     check_num(all_requests(c.proxy) - beats, ==, 3 * N + ZKL_UNLISTED_FROM + 2);
     check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 16));
-}
-
-/* How often something goes out since then, once in each interval. */
-static int64_t at_most(int64_t start_ms, int64_t interval_ms)
-{
-    return (net_now_ms() - start_ms) / interval_ms + 1;
-}
-
-/* --- at rest ---------------------------------------------------------------------------------- */
-
-/* Goal: a client with many handles, used before, sends four reads in each session timeout and nothing else:
- * a later lock's proof rests on their answers, and libzookeeper needs no pings beside them. Method: all that
- * comes until the eighth read. */
-WORLD_TEST(an_idle_client_sends_four_reads_in_a_timeout)
-{
-    int64_t start = net_now_ms(); /* before anything that may be counted late */
-    struct locker c = counted_open("idle", IDLE_MS);
-    struct zkl_mutex *mutexes[SOME];
-
-    for (int i = 0; i < SOME; i++) {
-        mutexes[i] = world_mutex(c.client, cluster_path("idle"));
-        cycle(mutexes[i], 1);
-    }
-    proxy_reset_counts(c.proxy);
-    check_ok(proxy_wait_count(c.proxy, PROXY_EXISTS, 8, WAIT_MS));
-    check_num(proxy_counts(c.proxy, PROXY_EXISTS), <=, at_most(start, IDLE_MS / 4));
-    check_num(proxy_counts(c.proxy, PROXY_ANY), ==, proxy_counts(c.proxy, PROXY_EXISTS));
-}
-
-/* Goal: a client that holds sends one heartbeat every eighth of its session timeout, one for all
- * its holds, and a read between two of them. */
-WORLD_TEST(a_holder_sends_heartbeats_and_reads)
-{
-    int64_t start = net_now_ms();
-    struct locker c = counted_open("beat", HOLD_MS);
-    struct zkl_mutex *a = c.mutex;
-    struct zkl_mutex *b = world_mutex(c.client, cluster_path("beat"));
-
-    check_ok(zkl_mutex_lock(a));
-    check_ok(zkl_mutex_lock(b));
-    proxy_reset_counts(c.proxy);
-    check_ok(proxy_wait_count(c.proxy, PROXY_MULTI, 8, WAIT_MS));
-    check_num(proxy_counts(c.proxy, PROXY_MULTI), <=, at_most(start, HOLD_MS / 8));
-    check_num(all_requests(c.proxy), ==, proxy_counts(c.proxy, PROXY_MULTI));
-    check_num(proxy_counts(c.proxy, PROXY_EXISTS) + proxy_counts(c.proxy, PROXY_MULTI), <=,
-              at_most(start, HOLD_MS / 16));
-    check_num(proxy_counts(c.proxy, PROXY_EXISTS), >, 0);
-    check_ok(zkl_mutex_unlock(a));
-    check_ok(zkl_mutex_unlock(b));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Local hand-off (local_handoffs_max): threads of one handle take turns on one node. */
+/* Local hand-off (local_handoffs_max): threads of one handle take turns on one node. mutexes.txt has more. */
 #include "inside.h"
 #include "outage.h"
 
@@ -80,31 +80,6 @@ static const struct zkl_grant *gets(struct line *line, int i, uint64_t token, bo
 static void unlock(struct line *line, int i)
 {
     check_ok(actor_do(line->actors[i], do_unlock, line->mutex));
-}
-
-/* --- in turn ---------------------------------------------------------------------------------- */
-
-WORLD_TEST(owners_take_turns_with_threads)
-{
-    struct line line = line_of("owners", MANY);
-    struct zkl_owner *owner = world_owner();
-    struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct completion done = {0};
-    uint64_t token = hold(&line);
-
-    check_ok(
-        zkl_mutex_acquire_async(owner, line.mutex, NULL, &grant, note_completion, &done, NULL));
-    line_up(&line, 1);
-    check_ok(zkl_mutex_unlock(line.mutex));
-    check_ok(completion_code(&done));
-    check_num(grant.token, ==, token);
-    check_num(grant.hold_count, ==, 1);
-    check_num(cluster_children(line.path), ==, 1);
-    check_ok(async_unlock(owner, line.mutex));
-    gets(&line, 0, token, false);
-    unlock(&line, 0);
-    check_ok(async_lock(owner, line.mutex));
-    check_ok(async_unlock(owner, line.mutex));
 }
 
 /* --- others ----------------------------------------------------------------------------------- */
@@ -244,38 +219,4 @@ WORLD_TEST(an_expiry_keeps_the_order_of_who_waits)
     check_num(actor_result(line.actors[LAST]), ==, ZKL_ETIMEDOUT);
     int released = actor_do(line.actors[LAST - 1], do_unlock, line.mutex);
     check_true(released == 0 || (released == ZKL_EUNCONFIRMED && lag_is_slow()));
-}
-
-/* Goal: a thread never hands on a hold with a lease. It hands on a hold without one to a thread
- * with a lease, and the hold has that lease from then on. */
-WORLD_TEST(a_leased_hold_is_not_handed_on)
-{
-    struct line line = line_of("leased", MANY);
-    uint64_t token = hold(&line);
-
-    line.takes[0].wait.lease_ms = 5000;
-    line_up(&line, 2);
-    check_ok(zkl_mutex_unlock(line.mutex));
-    check_num(gets(&line, 0, token, false)->window_ms, <=, 5000);
-    unlock(&line, 0);
-    check_num(gets(&line, 1, token, true)->window_ms, >, 5000);
-    unlock(&line, 1);
-}
-
-WORLD_TEST(a_revoked_hold_is_not_handed_on)
-{
-    static struct notes notes = NOTES_INIT;
-    struct line line = line_of("revoked", MANY);
-
-    check_ok(zkl_mutex_set_callback(line.mutex, take_note, &notes));
-    uint64_t token = hold(&line);
-    line_up(&line, 2);
-    check_ok(zkl_mutex_unlock(line.mutex));
-    gets(&line, 0, token, false);
-    check_ok(wire_set(raw, child_of(line.path, 0), "__REVOKE__", -1));
-    check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
-    check_num(notes.list[0].token, ==, token);
-    unlock(&line, 0);
-    gets(&line, 1, token, true);
-    unlock(&line, 1);
 }

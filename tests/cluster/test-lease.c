@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lease that is over before its grant, and a request to release that comes before it. */
+/* A lease that is over before its grant. */
 #include "cluster.h"
 
 static _Thread_local bool is_late; /* at the end of the next wait */
@@ -54,22 +54,4 @@ WORLD_TEST(a_lease_that_is_over_is_no_grant)
     check_num(l.take.grant.window_ms, >, 0);
     int rc = actor_do(l.actor, do_unlock, l.mutex);
     check_true(rc == 0 || rc == ZKL_ELOST); /* this thread may be late, too */
-}
-
-/* Goal: a request that was written while the lock was waited for, before anybody watched, counts. */
-WORLD_TEST(a_waiter_that_was_asked_hears_of_it_with_its_grant)
-{
-    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-
-    options.revocable = 1;
-    struct locker l = locker_of(cluster_path("early"), &options);
-    struct locker holder = locker_of(l.path, NULL);
-    check_ok(zkl_mutex_lock(holder.mutex));
-    locker_queues(&l, 2);
-    check_ok(wire_set(raw, child_of(l.path, 1), "__REVOKE__", -1));
-    check_ok(zkl_mutex_unlock(holder.mutex));
-    check_ok(actor_result(l.actor));
-    check_wait(actor_do(l.actor, (actor_fn)(void *)zkl_mutex_revoke_requested, l.mutex) == 1,
-               WAIT_MS);
-    check_ok(actor_do(l.actor, do_unlock, l.mutex));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures agree with an independent count: by the callers themselves, by callbacks, by a proxy and by the
- * server. */
+ * server. figures.txt has them call by call. */
 #include "inside.h"
 
 #include <stdlib.h>
@@ -9,8 +9,6 @@
 #include <zklock/metrics.h>
 
 #include "chance.h"
-#include "check_error.h"
-#include "kinds.h"
 #include "lock_options.h"
 #include "nodes.h"
 #include "notes.h"
@@ -368,92 +366,6 @@ WORLD_TEST(figures_are_what_the_callers_counted)
         compare(&workloads[i]);
 }
 
-/* --- operations ------------------------------------------------------------------------------- */
-
-/* Goal: operations count as the calls that they are the twins of. Method: one of each outcome, two of
- * each success; at last a multi-lock of a path that its owner has through another handle, and then
- * has not. */
-WORLD_TEST(operations_count_as_calls_do)
-{
-    struct zkl_client *client = world_client();
-    const char *path = cluster_path("operations");
-    struct zkl_mutex *mutex = counted_mutex(client, path), *other = world_mutex(client, path);
-    struct zkl_member member = zkl_member_mutex(other);
-    struct lock lock = {.kind = kinds, .mutex = mutex};
-    struct lock whole = {.kind = kinds, .multi = world_multi(client, &member, 1)};
-    struct party a = {.lock = &lock, .way = OPERATION, .owner = world_owner()};
-    struct party b = {.lock = &lock, .way = OPERATION, .owner = world_owner()}, again = b;
-
-    check_ok(take(&a));
-    check_ok(take_for(&a, -1)); /* again */
-    check_num(take_try(&b), ==, ZKL_EBUSY);
-    check_num(take_for(&b, -1), ==, ZKL_ETIMEDOUT);
-    check_num(take_for(&b, 100), ==, ZKL_ETIMEDOUT);
-    anew(&b);
-    begin(&b);
-    check_num(take(&again), ==, ZKL_EDEADLK); /* an operation is under way */
-    check_num(lock_figures(mutex).waiting, ==, 1);
-    check_ok(zkl_op_cancel(client, b.op));
-    check_num(result(&b), ==, ZKL_ECANCELED);
-    check_ok(give(&a));
-    check_num(lock_figures(mutex).held, ==, 1);
-    check_ok(give(&a));
-    check_ok(take(&b));
-    check_ok(give(&b));
-    again.lock = &whole;
-    check_ok(take(&b));
-    check_num(take(&again), ==, ZKL_EDEADLK);
-    check_ok(give(&b));
-    check_ok(take(&again));
-    check_ok(give(&again));
-    struct zkl_lock_metrics m = lock_figures(mutex);
-    check_num(m.acquisitions, ==, 4);
-    check_num(m.reentries, ==, 1);
-    check_num(m.releases, ==, 4);
-    check_num(m.wait.count + m.hold.count, ==, 8);
-    check_num(m.failures[-ZKL_EBUSY], ==, 1);
-    check_num(m.failures[-ZKL_ETIMEDOUT], ==, 2);
-    check_num(m.failures[-ZKL_ECANCELED], ==, 1);
-    check_num(m.failures[-ZKL_EDEADLK], ==, 2);
-    check_num(m.held + m.waiting, ==, 0);
-}
-
-/* Goal: a call that is refused before it waits counts once. Method: one of each reason, on a mutex, a semaphore and
- * a semaphore's mutex; one that gives up later, for each kind. */
-WORLD_TEST(refused_calls_count_once)
-{
-    struct zkl_client *client = world_client();
-    const char *path = cluster_path("refused"), *permits = cluster_path("refused-permits");
-    struct zkl_mutex *mutex = counted_mutex(client, path), *other = world_mutex(client, path);
-    struct zkl_permit *permit = NULL;
-    struct zkl_wait over = ZKL_WAIT_INIT, try = ZKL_WAIT_INIT;
-
-    over.deadline_ns = 1;
-    try.flags = ZKL_WAIT_TRY;
-    struct zkl_mutex *handle = world_semaphore_mutex(client, permits);
-    struct zkl_semaphore *semaphore = world_semaphore(client, permits, 1, NULL);
-    check_num(zkl_mutex_acquire(mutex, &over, NULL), ==, ZKL_ETIMEDOUT);
-    check_num(zkl_mutex_acquire(handle, &over, NULL), ==, ZKL_ETIMEDOUT);
-    check_num(zkl_semaphore_acquire(semaphore, 1, &over, &permit), ==, ZKL_ETIMEDOUT);
-    check_num(zkl_semaphore_acquire(semaphore, 2, NULL, &permit), ==, ZKL_EINVAL); /* not counted */
-    check_ok(zkl_mutex_lock(mutex));
-    check_ok(zkl_mutex_lock(handle));
-    check_num(zkl_mutex_lock(other), ==, ZKL_EDEADLK);
-    check_num(zkl_mutex_trylock(handle), ==, ZKL_EBUSY);
-    check_num(zkl_semaphore_acquire(semaphore, 1, &try, &permit), ==, ZKL_EBUSY);
-    check_num(zkl_mutex_lock_for(handle, 100), ==, ZKL_ETIMEDOUT);
-    struct zkl_lock_metrics m = total_figures(client);
-    uint64_t failures = 0;
-    for (size_t c = 0; c < ZKL_METRICS_CODES; c++)
-        failures += m.failures[c];
-    check_num(m.failures[-ZKL_ETIMEDOUT], ==, 4);
-    check_num(m.failures[-ZKL_EBUSY], ==, 2);
-    check_num(m.failures[-ZKL_EDEADLK], ==, 1);
-    check_num(failures, ==, 7);
-    check_ok(zkl_mutex_unlock(handle));
-    check_ok(zkl_mutex_unlock(mutex));
-}
-
 /* --- losses ----------------------------------------------------------------------------------- */
 
 static int acquire_leased(struct zkl_mutex *mutex, int64_t lease_ms)
@@ -589,75 +501,6 @@ WORLD_TEST(losses_and_links_are_counted)
     check_num(total_figures(client).failures[-ZKL_ELOST], ==, 1);
 }
 
-/* Goal: an unlock that was not answered is counted, and what the janitor still has to do is seen. Method:
- * the proxy keeps the delete back, then the link breaks. */
-WORLD_TEST(the_janitors_backlog_is_seen)
-{
-    const char *path = cluster_path("janitor");
-    struct proxy *proxy;
-    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
-    struct zkl_mutex *mutex = counted_mutex(client, path);
-
-    check_ok(zkl_mutex_lock(mutex));
-    check_num(figures(client).janitor_backlog, ==, 0);
-    check_ok(proxy_drop_request(proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
-    check_ok(proxy_hold_request(proxy, PROXY_DELETE, 2));
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_EUNCONFIRMED);
-    check_ok(proxy_wait_held(proxy, WAIT_MS));
-    struct zkl_client_metrics m = figures(client);
-    check_num(m.janitor_backlog, ==, 1);
-    check_num(total_figures(client).unconfirmed, ==, 1);
-    check_num(total_figures(client).releases, ==, 1);
-    check_num(m.outstanding, >=, 1);
-    proxy_release(proxy);
-    check_wait(figures(client).janitor_backlog == 0, WAIT_MS);
-    check_wait(figures(client).outstanding == 0, WAIT_MS);
-    check_num(cluster_children(path), ==, 0);
-}
-
-/* --- queues ----------------------------------------------------------------------------------- */
-
-#define QUEUE 5
-
-/* Goal: the figures say whether the client holds, how many of its calls wait and how many
- * contenders are before them, without a request. Method: a queue of one client behind another
- * client's holder. */
-WORLD_TEST(queues_are_told_from_lists_that_came_anyway)
-{
-    const char *path = cluster_path("queue");
-    struct zkl_client *holder = world_client(), *client = world_client();
-    struct zkl_mutex *held = counted_mutex(holder, path), *mutex = counted_mutex(client, path);
-    struct actor *actors[QUEUE];
-
-    check_ok(zkl_mutex_lock(held));
-    check_num(lock_figures(held).held, ==, 1);
-    check_num(lock_figures(mutex).held, ==, 0); /* by another client */
-    for (size_t i = 0; i < QUEUE; i++) {
-        actors[i] = world_actor();
-        actor_begin(actors[i], do_lock, mutex);
-        check_wait(lock_figures(mutex).queue_before == i + 1, WAIT_MS);
-        check_num(lock_figures(mutex).waiting, ==, i + 1);
-    }
-    struct zkl_client_metrics before = figures(client);
-    for (size_t i = 0; i < 1000; i++)
-        check_num(total_figures(client).waiting, ==, QUEUE);
-    struct zkl_client_metrics after = figures(client);
-    after.requests[ZKL_METRICS_REQUEST_KEEPALIVE] = before.requests[ZKL_METRICS_REQUEST_KEEPALIVE];
-    /* Put off till now. */
-    after.requests[ZKL_METRICS_REQUEST_WATCH] = before.requests[ZKL_METRICS_REQUEST_WATCH];
-    check_num(all_requests(&after), ==, all_requests(&before));
-    check_ok(zkl_mutex_unlock(held));
-    for (size_t i = 0; i < QUEUE; i++) {
-        check_ok(actor_result(actors[i]));
-        check_ok(actor_do(actors[i], do_unlock, mutex));
-    }
-    struct zkl_lock_metrics m = lock_figures(mutex);
-    check_num(m.waiting, ==, 0);
-    check_num(m.queue_before, ==, 0);
-    check_num(m.acquisitions, ==, QUEUE);
-    check_num(m.held, ==, 0);
-}
-
 /* --- requests --------------------------------------------------------------------------------- */
 
 #define CYCLES 200
@@ -721,48 +564,7 @@ WORLD_TEST(requests_are_those_that_the_server_got)
               proxy_counts(proxy, PROXY_REMOVE_WATCHES));
 }
 
-/* --- paths ------------------------------------------------------------------------------------ */
-
-static size_t paths_of(struct zkl_client *client)
-{
-    size_t n = 0;
-
-    zkl_driver_lock(client->driver);
-    for (size_t i = 0; i < ZKL_LOCK_PATH_BUCKETS; i++) {
-        for (const struct zkl_lock_path *root = client->lock_paths[i]; root; root = root->next)
-            n++;
-    }
-    zkl_driver_unlock(client->driver);
-    return n;
-}
-
-/* Goal: all handles of a path share its figures, from the first handle on that asks for them. The
- * client keeps the figures in its totals when the path has no handle any more. */
-WORLD_TEST(figures_outlive_their_path)
-{
-    const char *path = cluster_path("path");
-    struct zkl_client *client = world_client();
-    struct zkl_mutex *plain = world_mutex(client, path);
-    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
-
-    check_fails(zkl_mutex_get_metrics(plain, &m), ZKL_EINVAL, "set metrics in its options");
-    check_ok(zkl_mutex_lock(plain));
-    struct zkl_mutex *asking = counted_mutex(client, path); /* while somebody holds */
-    check_num(lock_figures(plain).acquisitions, ==, 0);
-    check_ok(zkl_mutex_unlock(plain));
-    check_num(lock_figures(plain).held, ==, 0);
-    cycle(plain, 1);
-    cycle(asking, 1);
-    check_num(lock_figures(plain).acquisitions, ==, 2);
-    check_num(lock_figures(asking).hold.count, ==, 2);
-    check_num(total_figures(client).acquisitions, ==, 3);
-    world_drop(asking);
-    check_num(lock_figures(plain).acquisitions, ==, 2);
-    world_drop(plain);
-    check_wait(paths_of(client) == 0, WAIT_MS);
-    check_num(total_figures(client).acquisitions, ==, 3);
-    check_num(total_figures(client).hold.count, ==, 3);
-}
+/* --- texts ------------------------------------------------------------------------------------ */
 
 /* The label of all samples of a client's text. */
 static void label_of(struct zkl_client *client, char *label, size_t size)

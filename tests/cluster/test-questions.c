@@ -3,7 +3,7 @@
  * program uses as conditions. After a wrong call each answers 0, and zkl_error_detail() says why.
  * Otherwise the detail is empty. tests/lib/called.py finds them: a header lists no codes for them.
  * With NULL: cluster/input. */
-#include "cluster.h"
+#include "check_error.h"
 #include "goods.h"
 
 #include <limits.h>
@@ -189,4 +189,38 @@ WORLD_TEST(no_question_is_a_yes_in_a_child)
     check_answers(false);
     scene_close(&s);
     scene_end();
+}
+
+/* Goal: the session is the owner of the client's nodes on the server, and the server is the one
+ * that the link leads to. Method: the test reads the owner of a lock's node. A proxy with an
+ * address of its own refuses the client and accepts it again. */
+WORLD_TEST(session_and_server_are_told)
+{
+    const char *path = cluster_path("session");
+    struct proxy *proxy;
+    struct zkl_client *client = world_client_through(&proxy, SESSION_MS);
+    struct zkl_mutex *mutex = world_mutex(client, path);
+    struct wire_stat stat;
+    char node[400], to[80], cut[6];
+
+    check_ok(zkl_mutex_lock(mutex));
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_exists(raw, node, &stat));
+    check_num(zkl_client_session_id(client), ==, stat.ephemeral_owner);
+    check_text(zkl_error_detail(), "");
+    check_num(zkl_client_server(client, to, sizeof to), ==, strlen(proxy_address(proxy)));
+    check_text(to, proxy_address(proxy));
+    check_num(zkl_client_server(client, cut, sizeof cut), ==, strlen(proxy_address(proxy)));
+    check_num(strlen(cut), ==, sizeof cut - 1);
+    lose_link(proxy);
+    check_wait(zkl_client_server(client, to, sizeof to) == ZKL_EDISCONNECTED, WAIT_MS);
+    check_num(zkl_client_session_id(client), ==, stat.ephemeral_owner);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(zkl_client_server(client, to, sizeof to) > 0, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_fails(zkl_client_server(client, NULL, 8), ZKL_EINVAL, "buf");
+    check_closed(zkl_client_close(client, WAIT_MS));
+    check_num(zkl_client_session_id(client), ==, 0);
+    check_detail(ZKL_ECLOSED, "zkl_client_session_id");
+    check_num(zkl_client_server(client, NULL, 0), ==, ZKL_ECLOSED);
 }

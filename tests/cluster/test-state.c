@@ -420,15 +420,3 @@ WORLD_TEST(a_slow_callback_misses_some)
     check_events();
     sem_destroy(&gate);
 }
-
-/* Goal: a level that does not exist is refused. */
-WORLD_TEST(a_level_is_one_of_four)
-{
-    struct zkl_client_options options = options_at((enum zkl_log_level)5);
-    struct zkl_client *client = NULL;
-
-    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "log_level");
-    options.log_level = (enum zkl_log_level) - 1;
-    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "log_level");
-    check_true(client == NULL);
-}

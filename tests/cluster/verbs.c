@@ -2,6 +2,8 @@
 /* What the lines of steps.h can say: handles, calls and questions, nodes, the proxy. */
 #include "steps.h"
 
+#include <zklock/metrics.h>
+
 #include "inside.h"
 #include "inspection.h"
 
@@ -161,6 +163,7 @@ static struct zkl_client *client_for(const struct step *s)
     bool is_brief = has_word(s, "brief");
     char servers[200];
 
+    options.owner = option(s, "owner");
     if (option(s, "of"))
         return named(option(s, "of"))->client;
     if (is_brief || has_word(s, "behind")) {
@@ -184,11 +187,12 @@ static struct zkl_mutex_options options_of(const struct step *s)
     options.names = option(s, "kazoo") ? ZKL_NAMES_KAZOO
                     : options.name     ? ZKL_NAMES_NAMED
                                        : options.names;
-    options.owner = option(s, "owner");
+    options.owner = option(s, "of") ? option(s, "owner") : NULL; /* or it is the client's */
     options.retain_ms = number(s, "retain", 0);
     options.local_handoffs_max = (int)number(s, "handoffs", 0);
     options.revocable = has_word(s, "revocable");
     options.posted_unlock = has_word(s, "posted");
+    options.metrics = has_word(s, "metrics");
     return options;
 }
 
@@ -213,6 +217,11 @@ static void make(const struct step *s, struct handle *h)
         h->mutex = world_semaphore_mutex(h->client, h->path);
     if (strcmp(s->verb, "semaphore") == 0)
         h->semaphore = world_semaphore(h->client, h->path, (int)number(s, "permits", 0), NULL);
+    if (strcmp(s->verb, "owner") == 0) {
+        h->owner = world_owner();
+        h->op = UINT64_MAX; /* of none */
+        h->grant = (struct zkl_grant)ZKL_GRANT_INIT;
+    }
     if (strcmp(s->verb, "rwlock") != 0)
         return;
     h->rwlock = world_rwlock(h->client, h->path, NULL);
@@ -223,7 +232,7 @@ static void make(const struct step *s, struct handle *h)
 
 static void make_each(const struct step *s)
 {
-    static const char *const flags[] = {"behind", "brief", "revocable", "posted"};
+    static const char *const flags[] = {"behind", "brief", "revocable", "posted", "metrics"};
 
     for (size_t i = 0; i < s->count; i++) {
         bool is_name = !strchr(s->words[i], '=');
@@ -282,6 +291,18 @@ static int make_bad_multi(const struct step *s)
     return new_multi(&h);
 }
 
+/* use OWNER, or nobody: its thread has that one from now on, in place of the one that is said. */
+static void use_owner(struct step *s)
+{
+    const struct zkl_owner *before = zkl_owner_use(s->count > 0 ? named(s->words[0])->owner : NULL);
+
+    say(s, "nobody");
+    for (size_t i = 0; i < handle_count && before; i++) {
+        if (handles[i].owner == before)
+            say(s, "%s", handles[i].name);
+    }
+}
+
 static bool obey_handles(struct step *s)
 {
     DO("path", for (size_t i = 0; i < s->count; i++) path_called(s->words[i]));
@@ -290,6 +311,8 @@ static bool obey_handles(struct step *s)
     DO("rwlock", make_each(s));
     DO("semaphore", make_each(s));
     DO("client", make_each(s));
+    DO("owner", make_each(s));
+    DO("use", use_owner(s));
     DO("multi", make_multi(s));
     DO("new_multi", s->is_call = true; say_code(s, make_bad_multi(s)));
     DO("cancel", new_handle(s->words[0])->cancel = world_cancel());
@@ -508,6 +531,35 @@ static int check_hold(const struct step *s)
                       : zkl_mutex_check(h->mutex, number(s, "need", 1));
 }
 
+/* start HANDLE by=OWNER: an operation, with the options of a wait. Its end is awaited by "done OWNER". */
+static int start(const struct step *s)
+{
+    const struct handle *h = s->handle;
+    struct handle *by = named(option(s, "by"));
+    struct zkl_wait wait = wait_of(s, 0);
+
+    return h->multi ? zkl_multi_acquire_async(by->owner, h->multi, &wait, NULL, note_completion,
+                                              &by->done, &by->op)
+                    : zkl_mutex_acquire_async(by->owner, h->mutex, &wait, &by->grant,
+                                              note_completion, &by->done, &by->op);
+}
+
+/* leave HANDLE by=OWNER: the other way, to its end. */
+static int leave(const struct step *s)
+{
+    const struct handle *h = s->handle;
+    struct handle *by = named(option(s, "by"));
+    int codes[WORDS_MAX];
+
+    if (!h->multi)
+        return async_unlock(by->owner, h->mutex);
+    int rc = zkl_multi_unlock_async(by->owner, h->multi, codes, note_completion, &by->done);
+    rc = rc == 0 ? completion_code(&by->done) : rc;
+    for (size_t i = 0; i < h->count && rc == 0; i++)
+        rc = codes[i];
+    return rc;
+}
+
 static bool obey_call(struct step *s)
 {
     struct handle *h = s->handle;
@@ -530,6 +582,10 @@ static bool obey_call(struct step *s)
     CALL("lock_anew", lock_anew(s));
     CALL("new", make_badly(s));
     CALL("notes", set_notes(s));
+    CALL("start", start(s));
+    CALL("done", completion_code(&h->done));
+    CALL("leave", leave(s));
+    CALL("cancel_op", zkl_op_cancel(h->client, h->op));
     return false;
 }
 
@@ -555,24 +611,15 @@ static int64_t window_of(const struct step *s)
 
 static const char *hold_states[] = {"none", "HELD", "SUSPECT", "LOST", "REVOKE_REQUESTED"};
 
+static const char *const reasons[] = {"NONE",    "LINK",         "WINDOW",
+                                      "EXPIRED", "NODE_DELETED", "LEASE_ENDED",
+                                      "CLOSED",  "OWNER_EXITED", "UNCHECKED"};
+
 static const char *client_states[] = {"",        "CONNECTING",  "CONNECTED", "SUSPENDED",
                                       "EXPIRED", "AUTH_FAILED", "CLOSED"};
 
-static const char *const reasons[] = {
-    "NONE",        "LINK",   "WINDOW",       "EXPIRED",   "NODE_DELETED",
-    "LEASE_ENDED", "CLOSED", "OWNER_EXITED", "UNCHECKED",
-};
-
-static void say_reason(struct step *s)
-{
-    enum zkl_reason reason;
-
-    zkl_mutex_hold_state(s->handle->mutex, &reason);
-    say(s, "%s", reasons[reason]);
-}
-
 /* A lock: the window that is in the grant. */
-static void say_granted(struct step *s)
+static void say_acquired(struct step *s)
 {
     struct zkl_wait wait = wait_of(s, 0);
     struct zkl_grant grant = ZKL_GRANT_INIT;
@@ -592,6 +639,13 @@ static void say_note(struct step *s)
         say(s, "%s %s", hold_states[notes->list[n - 1].state], reasons[notes->list[n - 1].reason]);
 }
 
+static uint64_t noted_token(struct notes *notes)
+{
+    size_t n = noted(notes);
+
+    return n > 0 ? notes->list[n - 1].token : 0;
+}
+
 /* What is behind the last '/', or '_', of the path of the hold's node. */
 static void say_name(struct step *s, char before)
 {
@@ -601,6 +655,42 @@ static void say_name(struct step *s, char before)
     say(s, "%s", strrchr(node, before) + 1);
 }
 
+static int hold_state(const struct handle *h, enum zkl_reason *why)
+{
+    return h->multi ? zkl_multi_hold_state(h->multi, why) : zkl_mutex_hold_state(h->mutex, why);
+}
+
+static const char *reason_of(const struct handle *h)
+{
+    enum zkl_reason why = ZKL_REASON_NONE;
+
+    hold_state(h, &why);
+    return reasons[why];
+}
+
+static int waiting(const struct handle *h, struct zkl_standing *standing)
+{
+    return h->owner       ? zkl_op_waiting(h->client, h->op, standing)
+           : h->semaphore ? zkl_semaphore_waiting(h->semaphore, standing)
+                          : zkl_mutex_waiting(h->mutex, standing);
+}
+
+/* How many wait through the handle, how many are before the one that has waited longest, and who is the last of those; or
+ * "nobody", or why there is no answer, which has written nothing. */
+static struct zkl_standing say_standing(struct step *s)
+{
+    struct zkl_standing standing = ZKL_STANDING_INIT;
+
+    standing.before = UINT64_MAX;
+    int n = waiting(s->handle, &standing);
+    if (n > 0)
+        say(s, "%d %llu%s%s", n, (unsigned long long)standing.before, standing.owner[0] ? " " : "",
+            standing.owner);
+    else if (standing.before == UINT64_MAX)
+        say(s, "%s", zkl_error_detail()[0] ? zkl_error_detail() : "nobody");
+    return standing;
+}
+
 /* Nothing is under way for this client. */
 static bool is_at_rest(struct zkl_client *client)
 {
@@ -608,6 +698,72 @@ static bool is_at_rest(struct zkl_client *client)
     bool rest = !client->driver->core.first && client->driver->core.pending_count == 0;
     zkl_driver_unlock(client->driver);
     return rest;
+}
+
+static void add_figure(struct step *s, const char *name, uint64_t value)
+{
+    size_t length = strlen(s->value);
+
+    if (value > 0)
+        snprintf(s->value + length, sizeof s->value - length, "%s%s=%llu", length > 0 ? " " : "",
+                 name, (unsigned long long)value);
+}
+
+/* Of the handle's path, or of all of the client's: those that are not 0, and failures by their code. */
+static void say_figures(struct step *s)
+{
+    const struct handle *h = s->handle;
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+    int rc =
+        h->mutex ? zkl_mutex_get_metrics(h->mutex, &m) : zkl_client_get_lock_metrics(h->client, &m);
+
+    say(s, "%s", rc == 0 ? "" : zkl_error_detail());
+    add_figure(s, "acquired", m.acquisitions);
+    add_figure(s, "waits", m.wait.count);
+    add_figure(s, "reentries", m.reentries);
+    add_figure(s, "released", m.releases);
+    add_figure(s, "holds", m.hold.count);
+    add_figure(s, "unconfirmed", m.unconfirmed);
+    add_figure(s, "held", m.held);
+    add_figure(s, "waiting", m.waiting);
+    add_figure(s, "before", m.queue_before);
+    for (int code = 0; code < ZKL_METRICS_CODES; code++)
+        add_figure(s, zkl_error_name(-code) + strlen("ZKL_"), m.failures[code]);
+}
+
+static struct zkl_client_metrics client_figures(const struct handle *h)
+{
+    struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
+
+    check_ok(zkl_client_get_metrics(h->client, &m));
+    return m;
+}
+
+/* But what may be put off, and keepalives. */
+static uint64_t requests_counted(const struct handle *h)
+{
+    struct zkl_client_metrics m = client_figures(h);
+    uint64_t sum = 0;
+
+    for (int kind = 0; kind < ZKL_METRICS_REQUESTS; kind++) {
+        if (kind != ZKL_METRICS_REQUEST_KEEPALIVE && kind != ZKL_METRICS_REQUEST_WATCH)
+            sum += m.requests[kind];
+    }
+    return sum;
+}
+
+/* That the client has figures of. */
+static size_t paths_counted(struct zkl_client *client)
+{
+    size_t n = 0;
+
+    zkl_driver_lock(client->driver);
+    for (size_t i = 0; i < ZKL_LOCK_PATH_BUCKETS; i++) {
+        for (const struct zkl_lock_path *root = client->lock_paths[i]; root; root = root->next)
+            n++;
+    }
+    zkl_driver_unlock(client->driver);
+    return n;
 }
 
 static bool obey_question(struct step *s)
@@ -620,9 +776,21 @@ static bool obey_question(struct step *s)
                     (unsigned long long)(h->multi ? zkl_multi_token(h->multi, (size_t)s->number)
                                                   : zkl_mutex_token(h->mutex))));
     DO("window", say(s, "%lld", (long long)window_of(s)));
-    DO("state", say(s, "%s", hold_states[zkl_mutex_hold_state(h->mutex, NULL)]));
-    DO("reason", say_reason(s));
-    DO("granted", say_granted(s));
+    DO("state", say(s, "%s", hold_states[hold_state(h, NULL)]));
+    DO("why", say(s, "%s", reason_of(h)));
+    DO("waiting", say(s, "%d", waiting(h, NULL)));
+    DO("stands", say_standing(s));
+    DO("since", say(s, "%lld", (long long)say_standing(s).since_ns));
+    DO("predecessor", say(s, "%s/%s", h->path, say_standing(s).predecessor));
+    DO("acquired", say_acquired(s));
+    DO("granted",
+       say(s, "%llu %lld", (unsigned long long)h->grant.token, (long long)h->grant.hold_count));
+    DO("figures", say_figures(s));
+    DO("backlog", say(s, "%llu", (unsigned long long)client_figures(h).janitor_backlog));
+    DO("outstanding", say(s, "%llu", (unsigned long long)client_figures(h).outstanding));
+    DO("requests", say(s, "%llu", (unsigned long long)requests_counted(h)));
+    DO("paths", say(s, "%zu", paths_counted(h->client)));
+    DO("session_id", say(s, "%lld", (long long)zkl_client_session_id(h->client)));
     DO("requested", say(s, "%d", zkl_mutex_revoke_requested(h->mutex)));
     DO("permits", say(s, "%d", zkl_semaphore_permits(h->semaphore)));
     DO("knows_request", say(s, "%d", inside_knows_request(h->client)));
@@ -633,6 +801,7 @@ static bool obey_question(struct step *s)
     DO("digits", say_name(s, '_'));
     DO("noted", say(s, "%zu", noted(&h->notes)));
     DO("note", say_note(s));
+    DO("noted_token", say(s, "%llu", (unsigned long long)noted_token(&h->notes)));
     DO("set", zkl_cancel_set(h->cancel));
     DO("keep", check_wait(token_of_a_turn(h->mutex) == token_of_a_turn(h->mutex), WAIT_MS));
     DO("gets", check_try_gets(h->mutex));
@@ -833,6 +1002,7 @@ static enum proxy_op op_of(const char *word)
         {"CHILDREN", PROXY_CHILDREN},
         {"LIST", PROXY_CHILDREN2},
         {"CONTAINER", PROXY_CREATE_CONTAINER},
+        {"UNWATCH", PROXY_REMOVE_WATCHES},
     };
     size_t i = 0;
 
@@ -916,7 +1086,10 @@ static bool obey_time(struct step *s)
 
     DO("tid", say(s, "%d", gettid()));
     DO("nap", net_nap_ms((int)since));
+    DO("clock", say(s, "%lld", (long long)zkl_now_ns()));
     DO("now", say(s, "%lld", (long long)(net_now_ms() - since)));
+    DO("intervals",
+       say(s, "%lld", (long long)((net_now_ms() - since) / atoi(s->words[1]) + atoi(s->words[2]))));
     DO("lag", lag_begin());
     DO("counted", say(s, "%lld", (long long)lag_end_ms()));
     DO("soon", check_true(net_now_ms() - since < atoi(s->words[1]) || lag_is_slow()));
