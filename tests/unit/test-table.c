@@ -352,7 +352,6 @@ static void walk_one(struct walk *w)
     check_step(w);
 }
 
-/* Goal and method: see above. */
 TEST(random_events_respect_the_table)
 {
     struct zkl_path path = {.text = "/a/b", .length = 4};
