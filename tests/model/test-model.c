@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulated ensemble assumes, each piece as a script that a real server answers alike. */
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "bytes.h"
 #include "cluster.h"
 #include "driver/handle.h"
 #include "pair.h"
-#include "proxy_before.h"
 #include "sim/fake.h"
 #include "sim/kinds.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS and SASL in a client's options, without a server: contradictions, and what libzookeeper
  * lacks, have their codes and are named, before anything is opened. */
-#include <stdio.h>
-#include <string.h>
-
 #include <zklock/zklock.h>
 
 #include "check.h"
