@@ -2,9 +2,6 @@
  * What may come next. The first choices are the schedule: each costs as many delays as there are before it, in
  * the order of the clients from the one on whose turn it is (Emmi, Qadeer, Rakamaric: Delay-Bounded Scheduling,
  * POPL 2011). Behind them come faults, each of which costs one. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 #define UNTIL_STEPS_MAX 400

@@ -9,12 +9,6 @@
  * server takes a keepalive or a heartbeat immediately, because these concern nobody except the client. These are
  * partial-order reductions in the sense of Godefroid (Partial-Order Methods for the Verification of Concurrent
  * Systems, 1996): of steps that commute with all others the search tries one order. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "arena.h"
 #include "world.h"
 

@@ -5,9 +5,6 @@
  * their order alone. What is left out here (histograms, counters of requests, numbers of traces, texts of owners)
  * decides nothing: fields.py has the list of it, and `explore --audit` takes each state that is met again: its
  * successors have to be the known ones. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/transaction.h"
 #include "core/leftovers.h"
 #include "core/watch.h"

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What owners want, as the scenario says, and when they may go on; what they do is in tests/owners. Questions of a
  * client are here, too. */
-#include <stdlib.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "core/unlisted_grant.h"
 #include "core/transaction.h"
 #include "world.h"

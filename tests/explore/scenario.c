@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "world.h"
 
 const char *const root_paths[ROOTS] = {"/a", "/b", "/c", "/leases"};

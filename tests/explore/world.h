@@ -7,8 +7,6 @@
 #ifndef ZKL_EXPLORE_WORLD_H
 #define ZKL_EXPLORE_WORLD_H
 
-#include <zklock/zklock.h>
-
 #include "owners/owners.h"
 
 #define CLIENTS 3

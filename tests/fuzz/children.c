@@ -3,9 +3,6 @@
  * them (queue.h) and as zkl_inspect judges them (listing.h). A contender that is granted has
  * nobody before it with whom it must not be in. Everybody else waits for somebody before. Both
  * judges say the same, and the order in which a server lists its children makes no difference. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/listing.h"
 #include "core/queue.h"
 #include "fuzz.h"

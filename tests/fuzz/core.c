@@ -12,9 +12,6 @@
  *
  * Asserts in the core are part of it. With FUZZ_TRACE in the environment a replay prints what happens. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/queue.h"
 #include "sim/world.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fuzz target: names on the wire. Two namings, a GUID and lines of text that may be anything; what
  * name.h says of each of them and of any two. The lines are read from memory of exactly their size. */
-#include <stdlib.h>
-#include <string.h>
-
 #include <zklock/zklock.h>
 
 #include "core/name.h"

@@ -9,6 +9,8 @@ import pathlib
 import re
 import sys
 
+import rules
+
 SECTION = re.compile(r'^### (B\d+)\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
 LINE = re.compile(r'^- ([A-Z][a-z ]+): (.*?)(?=^- |\Z)', re.MULTILINE | re.DOTALL)
 WANTED = {'Read in', 'Tests', 'If false'}
@@ -51,9 +53,7 @@ def main(root):
     there = set(re.findall(r'X\(FAKE_\w+, "([a-z-]+)"\)', (root / 'tests/sim/touches.h').read_text(encoding='utf-8')))
     problems += [f'the switch {name} is named, and there is none' for name in sorted(named - there)]
     problems += [f'the switch {name} stands in no section' for name in sorted(there - named)]
-    print('\n'.join(problems) or f'{len(sections)} beliefs, {len(there)} switches')
-    return 1 if problems or len(sections) < 50 or not there else 0
+    return problems, f'{len(sections)} beliefs, {len(there)} switches', len(sections) >= 50 and there
 
 
-if __name__ == '__main__':
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+rules.judge(main, pathlib.Path(sys.argv[1]))

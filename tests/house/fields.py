@@ -15,6 +15,8 @@ import shlex
 import subprocess
 import sys
 
+import rules
+
 FOLDERS = ('core', 'api', 'driver')
 NODE = re.compile(r'^([| `-]*)(\w+) (0x\w+)(.*)$')
 MEMBER = re.compile(r'(?:->|\.)(\w*) (0x\w+)(?: \w+)?$')
@@ -104,13 +106,9 @@ def main(root, build, clang):
                 read |= used
     unread = sorted(set(fields) - read - set(EXEMPT))
     stale = sorted(set(EXEMPT) - (set(fields) - read))
-    for struct, name in unread:
-        print(f'struct {struct}: {name} is never read')
-    for struct, name in stale:
-        print(f'struct {struct}: {name} is excused, and there is no need')
-    print(f'{len(fields)} fields of {len(structs)} structs, {len(unread)} of them never read')
-    return 1 if unread or stale or len(fields) < 500 else 0
+    return ([*(f'struct {struct}: {name} is never read' for struct, name in unread),
+             *(f'struct {struct}: {name} is excused, and there is no need' for struct, name in stale)],
+            f'{len(fields)} fields of {len(structs)} structs', len(fields) >= 500)
 
 
-if __name__ == '__main__':
-    sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 
+import rules
+
 VERSION = 14  # Debian 12's
 FOLDERS = ['src', 'include', 'tests', 'examples']
 
@@ -22,7 +24,7 @@ def tool():
     """clang-format's name, or the reason why there is none."""
     for name in (f'clang-format-{VERSION}', 'clang-format'):
         if shutil.which(name):
-            said = subprocess.run([name, '--version'], capture_output=True, text=True, check=True).stdout
+            said = rules.said(name, '--version')
             if re.search(rf'version {VERSION}\.', said):
                 return name, None
             reason = f'{said.strip()} is not version {VERSION}'
@@ -42,8 +44,7 @@ def differing(name, files):
 def main(root, *options):
     name, reason = tool()
     if not name:
-        print(f'{reason}: the sources are not compared')
-        return 77
+        rules.skip(f'{reason}: the sources are not compared')
     root = pathlib.Path(root)
     files = sorted(path for folder in FOLDERS for path in (root / folder).rglob('*')
                    if path.suffix in ('.c', '.h', '.cpp', '.hpp'))
@@ -51,10 +52,8 @@ def main(root, *options):
     if options == ('--write',):
         for path in wrong:
             subprocess.run([name, '--style=file', '-i', root / path], check=True)
-        return 0
-    problems = [f'{path}: run clang-format on it' for path in wrong]
-    print('\n'.join(problems) or f'{len(files)} files')
-    return 1 if problems or len(files) < 100 else 0
+        wrong = []
+    return [f'{path}: run clang-format on it' for path in wrong], f'{len(files)} files', len(files) >= 100
 
 
-sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

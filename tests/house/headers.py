@@ -10,8 +10,9 @@ ever: it opens a client with a connect_timeout_ms, and locks with a deadline."""
 import json
 import pathlib
 import re
-import subprocess
 import sys
+
+import rules
 
 LINES_MAX = 320
 COLUMNS_MAX = 100
@@ -25,8 +26,7 @@ BY_THEMSELVES = {'async.h', 'guard.h', 'inspect.h', 'metrics.h'}
 
 def installed(meson, build):
     """The names of all files that are installed."""
-    said = subprocess.run([meson, 'introspect', '--installed', build], check=True, capture_output=True, text=True)
-    return {pathlib.Path(path).name for path in json.loads(said.stdout).values()}
+    return {pathlib.Path(path).name for path in json.loads(rules.said(meson, 'introspect', '--installed', build)).values()}
 
 
 def wrong(path, text, there):
@@ -102,8 +102,7 @@ def main(root, meson, build):
     included = set(re.findall(r'^#include <zklock/(.*)>', over, re.MULTILINE))
     expected = {path.name for path in headers} - BY_THEMSELVES - {'zklock.h'}
     problems += [f'zklock.h and the headers of its folder differ by {name}' for name in sorted(included ^ expected)]
-    print('\n'.join(problems) or f'{len(headers)} headers')
-    return 1 if problems or len(headers) < 10 else 0
+    return problems, f'{len(headers)} headers', len(headers) >= 10
 
 
-sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

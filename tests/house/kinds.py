@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import rules
+
 TABLES = {'role.c', 'kind.c'}
 PAGE = 'docs/adding-a-lock-kind.md'
 
@@ -58,10 +60,7 @@ def exercise(root, compiler):
 
 def main(root, *compiler):
     root = pathlib.Path(root)
-    found = questions(root)
-    print('\n'.join(found) or f'{exercise(root, compiler)} changes make another kind')
-    return 1 if found else 0
+    return questions(root), f'{exercise(root, compiler)} changes make another kind', True
 
 
-if __name__ == '__main__':
-    sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

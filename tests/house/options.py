@@ -8,18 +8,19 @@ import pathlib
 import re
 import sys
 
+import rules
+
 STRUCTS = ('zkl_client_options', 'zkl_lock_options', 'zkl_mutex_options', 'zkl_wait')
 
 
 def fields(headers, struct):
     body = re.search(rf'^struct {struct} \{{\n(.*?)^\}};', headers, re.M | re.S)[1]
-    declarations = re.sub(r'/\*.*?\*/', '', body, flags=re.S).split(';')
-    return [re.search(r'(\w+)$', d.strip())[1] for d in declarations if d.strip()]
+    return [re.search(r'(\w+)$', d.strip())[1] for d in body.split(';') if d.strip()]
 
 
 def main(root):
     root = pathlib.Path(root)
-    headers = '\n'.join(f.read_text() for f in sorted((root / 'include/zklock').glob('*.h')))
+    headers = '\n'.join(rules.code(f) for f in sorted((root / 'include/zklock').glob('*.h')))
     section = (root / 'docs/CONTRIBUTING.md').read_text()
     problems, seen = [], 0
     for struct in STRUCTS:
@@ -38,9 +39,7 @@ def main(root):
         problems += [f'{struct}: {name} has no row' for name in sorted(wanted - set(listed))]
         problems += [f'{struct}: {name} is no field' for name in sorted(set(listed) - wanted)]
         seen += len(listed)
-    print('\n'.join(problems) or f'{seen} options have users')
-    return 1 if problems or seen < 20 else 0
+    return problems, f'{seen} options have users', seen >= 20
 
 
-if __name__ == '__main__':
-    sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

@@ -10,6 +10,8 @@ import pathlib
 import re
 import sys
 
+import rules
+
 LINES_MAX = 300
 WIDTH_MAX, TABLE_MAX, CODE_MAX = 80, 160, 100
 OPENING = 'This page is for '
@@ -126,9 +128,7 @@ def main(root):
     for path in [root / 'README.md', *paths]:
         text = path.read_text(encoding='utf-8')
         problems += problems_of(str(path.relative_to(root)), path, text, texts)
-    print('\n'.join(problems) or f'{len(paths)} pages')
-    return 1 if problems or len(paths) < 20 else 0
+    return problems, f'{len(paths)} pages', len(paths) >= 20
 
 
-if __name__ == '__main__':
-    sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

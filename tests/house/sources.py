@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""sources.py RULE ROOT [VERSION]: rules that sources and pages show. Each is a function here."""
+"""sources.py RULE ROOT [WORD]: rules that sources and pages show. Each is a function here."""
 import pathlib
 import re
 import sys
@@ -106,6 +106,26 @@ def planted_bugs(root):
         except planted.Broken as why:
             problems.append(f'{bug.name}: {name} has changed; plant the bug anew, of the same kind: {why}')
     return problems, f'{len(each)} places of planted bugs', each
+
+
+# --- diagrams
+
+def diagrams(root, simulation):
+    """docs/states.md draws which state may follow which: of each machine all that its table allows, and nothing else.
+
+    diagrams ROOT SIMULATION: a program that prints the tables"""
+    allowed, problems, known = {}, [], set()
+    for machine, move in re.findall(r'^(.*): (\w+ --> \w+)$', rules.said(simulation, '--moves'), re.M):
+        allowed.setdefault(machine, set()).add(move)
+    drawn = set(re.findall(r'^\s*([A-Z]+ --> [A-Z]+)', rules.text(root / 'docs/states.md'), re.M))
+    for machine, moves in allowed.items():
+        states = {state for move in moves for state in move.split(' --> ')}
+        here = {move for move in drawn if states.issuperset(move.split(' --> '))}
+        known |= here
+        problems += [f'{machine}: {move} is drawn, but not allowed' for move in sorted(here - moves)]
+        problems += [f'{machine}: {move} is allowed, but not drawn' for move in sorted(moves - here)]
+    problems += [f'no machine has the states of {move}' for move in sorted(drawn - known)]
+    return problems, f'{len(drawn)} arrows of {len(allowed)} machines', len(allowed) == 5
 
 
 # --- layers

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 
+import rules
+
 VERSION = '2.2.2'  # Debian 12's
 PLACES = ['README.md', 'docs', 'include', 'src', 'tests', 'examples', 'meson.build', 'meson_options.txt']
 SKIPPED = ['*/corpus/*']  # bytes that a fuzzer found
@@ -36,7 +38,7 @@ def tool():
     """The reason why codespell is not asked, or None."""
     if not shutil.which('codespell'):
         return 'codespell is not installed'
-    version = subprocess.run(['codespell', '--version'], capture_output=True, text=True, check=True).stdout.strip()
+    version = rules.said('codespell', '--version').strip()
     return None if version == VERSION else f'codespell is {version} and not {VERSION}'
 
 
@@ -53,15 +55,11 @@ def found(root, lists, skipped, places):
 
 def main(root):
     if reason := tool():
-        print(f'{reason}: no word is looked at')
-        return 77
+        rules.skip(f'{reason}: no word is looked at')
     root = pathlib.Path(root)
     pairs = found(root, 'clear,rare', SKIPPED, PLACES) + found(root, 'en-GB_to_en-US', SKIPPED + NO_PROSE, AMERICAN)
     wrong = [line for line, word in pairs if not word or word[1].lower() not in RIGHT]
-    if not pairs:
-        wrong.append('codespell found nothing, not even the words of RIGHT: did it read the files?')
-    print('\n'.join(wrong) or f'{len(pairs)} words that codespell does not know')
-    return 1 if wrong else 0
+    return wrong, f'{len(pairs)} words that codespell does not know', pairs  # those of RIGHT at least
 
 
-sys.exit(main(*sys.argv[1:]))
+rules.judge(main, *sys.argv[1:])

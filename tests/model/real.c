@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "side.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cluster.h"
 #include "driver/handle.h"
-#include "proxy.h"
 #include "snapshot.h"
 
 #define BARRIER (UINT64_C(1) << 62) /* ids of requests that only wait for what is before them */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "side.h"
 
-#include <stdlib.h>
-
 #include "check.h"
 #include "sim/fake.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulation assumes of servers that are behind or cut off from the others, against three
  * real ones, some of them stopped. */
-#include <stdio.h>
-#include <string.h>
-
 #include "cluster.h"
 #include "pair.h"
 #include "sim/fake.h"

@@ -2,9 +2,6 @@
 /* Random scripts, the same for the simulated ensemble and for a real server: after each step both
  * must have reported the same to each client. ZKL_MODEL_SEED=N runs that seed's script alone. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cluster.h"
 #include "pair.h"

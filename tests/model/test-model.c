@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulated ensemble assumes, each piece as a script that a real server answers alike. */
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "bytes.h"
 #include "cluster.h"
 #include "driver/handle.h"
 #include "pair.h"
-#include "proxy_before.h"
 #include "sim/fake.h"
+#include "sim/kinds.h"
 
 #define SILENT_MS 1000
 #define TICK_MS 100 /* the server's */
@@ -21,68 +16,76 @@ static int open_pair(void **state), open_two(void **state), close_pair(void **st
 #define PAIR_TEST(name) TEST_IN(name, open_pair, close_pair)
 #define TWO_TEST(name) TEST_IN(name, open_two, close_pair)
 
+/* One request; its answer is this, behind its kind and its path, and nothing else comes. */
+#define asks(client, answer, which, at, ...)                                                       \
+    do {                                                                                           \
+        char line_[256];                                                                           \
+        const char *path_ = (at) ? (at) : "";                                                      \
+        snprintf(line_, sizeof line_, "%s %s%s%s\n", request_kinds[ZKL_REQ_##which], path_,        \
+                 *path_ ? " " : "", answer);                                                       \
+        pair_ask(p, client, ASK(which, at, __VA_ARGS__), line_);                                   \
+    } while (0)
+
 /* Goal: names carry the parent's count of creations, in ten digits, and grow with czxid.
  * Method: two sessions create by turns; a third node is made and deleted in between. */
 TWO_TEST(numbers_count_creations)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a"), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = "me"), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 1, ASK(CREATE, "/a/y-", .data = "you"), "create /a/y- ok y-0000000001 z2\n");
-    pair_ask(p, 0, ASK(DELETE, "/a/x-0000000000"), "delete /a/x-0000000000 ok\n");
-    pair_ask(p, 1, ASK(MAKE, "/a/stranger", .flag = true), "make /a/stranger ok stranger z3\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = "me"), "create /a/x- ok x-0000000003 z4\n");
-    pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [stranger x-0000000003 y-0000000001]\n");
-    pair_ask(p, 1, ASK(GET, "/a/x-0000000003"), "get /a/x-0000000003 ok z4 s0 \"me\"\n");
+    asks(0, "ok a z0", MAKE, "/a");
+    asks(0, "ok x-0000000000 z1", CREATE, "/a/x-", .data = "me");
+    asks(1, "ok y-0000000001 z2", CREATE, "/a/y-", .data = "you");
+    asks(0, "ok", DELETE, "/a/x-0000000000");
+    asks(1, "ok stranger z3", MAKE, "/a/stranger", .flag = true);
+    asks(0, "ok x-0000000003 z4", CREATE, "/a/x-", .data = "me");
+    asks(0, "ok [stranger x-0000000003 y-0000000001]", LIST, "/a");
+    asks(1, "ok z4 s0 \"me\"", GET, "/a/x-0000000003");
 }
 
 /* Goal: what can't be made or found says so: no parent, there already, an ephemeral parent.
  * Method: every kind of request, at a path where it fails. */
 PAIR_TEST(failures_are_told_apart)
 {
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- nonode\n");
-    pair_ask(p, 0, ASK(MAKE, "/a/b"), "make /a/b nonode\n");
-    pair_ask(p, 0, ASK(LIST, "/a"), "list /a nonode\n");
-    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list root /a nonode\n");
-    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a nonode\n");
-    pair_ask(p, 0, ASK(KEEPALIVE, "/a"), "keepalive /a nonode\n");
-    pair_ask(p, 0, ASK(GET, "/a"), "get /a nonode\n");
-    pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a nonode\n");
-    pair_ask(p, 0, ASK(SET, "/a", .data = "x"), "set /a nonode\n");
-    pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a nonode\n");
-    pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a nonode\n");
-    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
-    pair_ask(p, 0, ASK(SYNC, "/a"), "sync /a ok\n");
-    pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a")), "heartbeat nonode\n");
-    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a")), "delete all nonode\n");
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(MAKE, "/a"), "make /a exists\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 0, ASK(MAKE, "/a/x-0000000000/b", .flag = true),
-             "make /a/x-0000000000/b badpath\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-0000000000/y-", .data = ""),
-             "create /a/x-0000000000/y- badpath\n");
-    pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a notempty\n");
-    pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a notempty\n");
-    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a"), "list root /a ok z0 n1 [x-0000000000]\n");
+    asks(0, "nonode", CREATE, "/a/x-", .data = "");
+    asks(0, "nonode", MAKE, "/a/b");
+    asks(0, "nonode", LIST, "/a");
+    asks(0, "nonode", LIST_LOCK_PATH, "/a", .watch_id = 1);
+    asks(0, "nonode", STAT, "/a");
+    asks(0, "nonode", KEEPALIVE, "/a");
+    asks(0, "nonode", GET, "/a");
+    asks(0, "nonode", WATCH, "/a", .watch_id = 1);
+    asks(0, "nonode", SET, "/a", .data = "x");
+    asks(0, "nonode", DELETE, "/a");
+    asks(0, "nonode", RENEW, "/a");
+    asks(0, "nowatcher", UNWATCH, "/a");
+    asks(0, "ok", SYNC, "/a");
+    asks(0, "nonode", CHECK_ALL, NULL, LIST_OF("/a"));
+    asks(0, "nonode", DELETE_ALL, NULL, LIST_OF("/a"));
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "exists", MAKE, "/a");
+    asks(0, "ok x-0000000000 z1", CREATE, "/a/x-", .data = "");
+    asks(0, "badpath", MAKE, "/a/x-0000000000/b", .flag = true);
+    asks(0, "badpath", CREATE, "/a/x-0000000000/y-", .data = "");
+    asks(0, "notempty", DELETE, "/a");
+    asks(0, "notempty", RENEW, "/a");
+    asks(0, "ok z0 n1 [x-0000000000]", LIST_LOCK_PATH, "/a");
 }
 
 /* Goal: versions count writes of data, and guard writes and deletions; a new node starts again.
  * Method: right and wrong versions by turns. */
 PAIR_TEST(versions_guard)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true, .data = "3"), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(SET, "/a", .data = "4", .flag = true, .version = 1), "set /a notempty\n");
-    pair_ask(p, 0, ASK(SET, "/a", .data = "4", .flag = true), "set /a ok z0 v1\n");
-    pair_ask(p, 0, ASK(SET, "/a", .data = "5"), "set /a ok z0 v2\n");
-    pair_ask(p, 0, ASK(GET, "/a"), "get /a ok z0 v2 \"5\"\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a ok z0 v2 n1\n");
-    pair_ask(p, 0, ASK(DELETE, "/a", .flag = true, .version = 1), "delete /a notempty\n");
-    pair_ask(p, 0, ASK(DELETE, "/a/x-0000000000", .flag = true), "delete /a/x-0000000000 ok\n");
-    pair_ask(p, 0, ASK(DELETE, "/a", .flag = true, .version = 1), "delete /a notempty\n");
-    pair_ask(p, 0, ASK(DELETE, "/a", .flag = true, .version = 2), "delete /a ok\n");
-    pair_ask(p, 0, ASK(MAKE, "/a"), "make /a ok a z2\n");
-    pair_ask(p, 0, ASK(GET, "/a"), "get /a ok z2\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true, .data = "3");
+    asks(0, "notempty", SET, "/a", .data = "4", .flag = true, .version = 1);
+    asks(0, "ok z0 v1", SET, "/a", .data = "4", .flag = true);
+    asks(0, "ok z0 v2", SET, "/a", .data = "5");
+    asks(0, "ok z0 v2 \"5\"", GET, "/a");
+    asks(0, "ok x-0000000000 z1", CREATE, "/a/x-", .data = "");
+    asks(0, "ok z0 v2 n1", STAT, "/a");
+    asks(0, "notempty", DELETE, "/a", .flag = true, .version = 1);
+    asks(0, "ok", DELETE, "/a/x-0000000000", .flag = true);
+    asks(0, "notempty", DELETE, "/a", .flag = true, .version = 1);
+    asks(0, "ok", DELETE, "/a", .flag = true, .version = 2);
+    asks(0, "ok a z2", MAKE, "/a");
+    asks(0, "ok z2", GET, "/a");
 }
 
 /* --- watches ---------------------------------------------------------------------------------- */
@@ -93,7 +96,7 @@ PAIR_TEST(versions_guard)
  * Method: one session watches and changes a node, another one watches the same node. */
 TWO_TEST(watches_tell_once)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
     pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_send(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_send(p, 1, ASK(WATCH, "/a", .watch_id = 1));
@@ -138,22 +141,21 @@ TWO_TEST(watches_tell_once)
  * Method: two watches of one type and one of the other on one path. */
 TWO_TEST(watches_are_taken_back)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "nowatcher", UNWATCH, "/a");
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_expect(p, 0, "watch /a ok z0\nwatch /a ok z0\nlist root /a ok z0\n");
-    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a ok\n");
-    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
+    asks(0, "ok", UNWATCH, "/a");
+    asks(0, "nowatcher", UNWATCH, "/a");
     pair_send(p, 1, ASK(SET, "/a", .data = ""));
     pair_expect(p, 0, "");
     pair_send(p, 1, ASK(CREATE, "/a/x-", .data = ""));
     pair_expect(p, 0, "fired changed child /a\n");
-    pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a nowatcher\n");
-    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1),
-             "list root /a ok z0 v1 n1 [x-0000000000]\n");
-    pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a ok\n");
+    asks(0, "nowatcher", UNWATCH, "/a", .flag = true);
+    asks(0, "ok z0 v1 n1 [x-0000000000]", LIST_LOCK_PATH, "/a", .watch_id = 1);
+    asks(0, "ok", UNWATCH, "/a", .flag = true);
     pair_send(p, 1, ASK(DELETE, "/a/x-0000000000"));
     pair_expect(p, 0, "");
 }
@@ -164,7 +166,7 @@ TWO_TEST(watches_are_taken_back)
  * has no link. */
 TWO_TEST(reconnect_catches_up)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
     static const char *const paths[] = {"/a/gone", "/a/again", "/a/new", "/a/same", "/a/child"};
     for (size_t i = 0; i < 5; i++) {
         pair_send(p, 0, ASK(MAKE, paths[i], .flag = true));
@@ -205,11 +207,11 @@ TWO_TEST(reconnect_catches_up)
  * Method: the test holds back what the server sends to one client while another one acts. */
 TWO_TEST(an_event_on_its_way)
 {
-    pair_ask(p, 1, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 1, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
-    pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
+    asks(1, "ok a z0", MAKE, "/a", .flag = true);
+    asks(1, "ok b z1", MAKE, "/b", .flag = true);
+    asks(0, "ok z0", WATCH, "/a", .watch_id = 1);
     pair_do(p, hold, 0, true);
-    pair_ask(p, 1, ASK(SET, "/a", .data = "1"), "set /a ok z0 v1\n");
+    asks(1, "ok z0 v1", SET, "/a", .data = "1");
     pair_send(p, 0, ASK(UNWATCH, "/a"));
     pair_do(p, hold, 0, false);
     pair_expect(p, 0, "fired changed data /a\nunwatch /a nowatcher\n");
@@ -217,10 +219,10 @@ TWO_TEST(an_event_on_its_way)
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(WATCH, "/b", .watch_id = 1));
     pair_expect(p, 0, "watch /a ok z0 v1 \"1\"\nwatch /b ok z1\n");
-    pair_ask(p, 1, ASK(DELETE, "/a"), "delete /a ok\n");
+    asks(1, "ok", DELETE, "/a");
     check_text(pair_told(p, 0), "fired deleted data /a\n");
     pair_do(p, hold, 0, true);
-    pair_ask(p, 1, ASK(DELETE, "/b"), "delete /b ok\n");
+    asks(1, "ok", DELETE, "/b");
     check_text(pair_told(p, 0), "");
     pair_do(p, cut, 0);
     pair_do(p, join, 0);
@@ -233,24 +235,20 @@ TWO_TEST(an_event_on_its_way)
  * Method: three in two parents, then a look at each. */
 TWO_TEST(one_transaction_has_one_zxid)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
-    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list root /a ok z0\n");
-    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/b", .watch_id = 1), "list root /b ok z1\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/b/x-", "/a/y-", "/b/z-"), TEXTS("1", "2", "3")),
-             "create all ok [x-0000000000 y-0000000000 z-0000000001]\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok b z1", MAKE, "/b", .flag = true);
+    asks(1, "ok z0", LIST_LOCK_PATH, "/a", .watch_id = 1);
+    asks(1, "ok z1", LIST_LOCK_PATH, "/b", .watch_id = 1);
+    asks(0, "ok [x-0000000000 y-0000000000 z-0000000001]", CREATE_ALL, NULL,
+         LIST_OF("/b/x-", "/a/y-", "/b/z-"), TEXTS("1", "2", "3"));
     check_text(pair_told(p, 1), "fired changed child /b\nfired changed child /a\n");
-    pair_ask(p, 0, ASK(GET, "/b/x-0000000000"), "get /b/x-0000000000 ok z2 s0 \"1\"\n");
-    pair_ask(p, 0, ASK(GET, "/a/y-0000000000"), "get /a/y-0000000000 ok z2 s0 \"2\"\n");
-    pair_ask(p, 0, ASK(GET, "/b/z-0000000001"), "get /b/z-0000000001 ok z2 s0 \"3\"\n");
-    pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/b/x-0000000000", "/a/y-0000000000")),
-             "heartbeat ok\n");
-    pair_ask(p, 1, ASK(WATCH, "/b/x-0000000000", .watch_id = 1),
-             "watch /b/x-0000000000 ok z2 s0 \"1\"\n");
-    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/b", .watch_id = 1),
-             "list root /b ok z1 n2 [x-0000000000 z-0000000001]\n");
-    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/y-0000000000", "/b/x-0000000000", "/a")),
-             "delete all ok\n");
+    asks(0, "ok z2 s0 \"1\"", GET, "/b/x-0000000000");
+    asks(0, "ok z2 s0 \"2\"", GET, "/a/y-0000000000");
+    asks(0, "ok z2 s0 \"3\"", GET, "/b/z-0000000001");
+    asks(0, "ok", CHECK_ALL, NULL, LIST_OF("/b/x-0000000000", "/a/y-0000000000"));
+    asks(1, "ok z2 s0 \"1\"", WATCH, "/b/x-0000000000", .watch_id = 1);
+    asks(1, "ok z1 n2 [x-0000000000 z-0000000001]", LIST_LOCK_PATH, "/b", .watch_id = 1);
+    asks(0, "ok", DELETE_ALL, NULL, LIST_OF("/a/y-0000000000", "/b/x-0000000000", "/a"));
     check_text(pair_told(p, 1), "fired deleted data /b/x-0000000000\nfired changed child /b\n");
 }
 
@@ -259,46 +257,38 @@ TWO_TEST(one_transaction_has_one_zxid)
  * fault at the first and the last part. */
 TWO_TEST(a_transaction_deletes_and_creates)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z2\n");
-    pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
-             "watch /a/x-0000000000 ok z2 s0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok b z1", MAKE, "/b", .flag = true);
+    asks(0, "ok x-0000000000 z2", CREATE, "/a/x-", .data = "");
+    asks(1, "ok z2 s0", WATCH, "/a/x-0000000000", .watch_id = 1);
     pair_ask(
         p, 0,
         ASK(CREATE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/y-", "/b/z-"), TEXTS(NULL, "1", "2")),
         "create all ok [ y-0000000001 z-0000000000]\n");
     check_text(pair_told(p, 1), "fired deleted data /a/x-0000000000\n");
-    pair_ask(p, 0, ASK(GET, "/a/y-0000000001"), "get /a/y-0000000001 ok z3 s0 \"1\"\n");
-    pair_ask(p, 0, ASK(GET, "/b/z-0000000000"), "get /b/z-0000000000 ok z3 s0 \"2\"\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/none", "/a/y-"), TEXTS(NULL, "")),
-             "create all nonode\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/y-0000000001", "/none/z-"), TEXTS(NULL, "")),
-             "create all nonode @1\n");
-    pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [y-0000000001]\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000002 z4\n");
+    asks(0, "ok z3 s0 \"1\"", GET, "/a/y-0000000001");
+    asks(0, "ok z3 s0 \"2\"", GET, "/b/z-0000000000");
+    asks(0, "nonode", CREATE_ALL, NULL, LIST_OF("/a/none", "/a/y-"), TEXTS(NULL, ""));
+    asks(0, "nonode @1", CREATE_ALL, NULL, LIST_OF("/a/y-0000000001", "/none/z-"), TEXTS(NULL, ""));
+    asks(0, "ok [y-0000000001]", LIST, "/a");
+    asks(0, "ok w-0000000002 z4", CREATE, "/a/w-", .data = "");
 }
 
 /* Goal: a transaction that fails says which part caused that, leaves nothing and takes no number.
  * Method: each kind with the fault at the first, a middle and the last part. */
 PAIR_TEST(a_failed_transaction_leaves_nothing)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/x-", "/a/y-", "/none/z-"), TEXTS("", "", "")),
-             "create all nonode @2\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/none/x-", "/a/y-"), TEXTS("", "")),
-             "create all nonode\n");
-    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/none", "/a")),
-             "delete all nonode @1\n");
-    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/x-0000000000")),
-             "delete all nonode @1\n");
-    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a", "/a/x-0000000000")),
-             "delete all notempty\n");
-    pair_ask(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a", "/a/x-0000000000", "/a/none", "/none")),
-             "heartbeat nonode @2\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/y-", .data = ""), "create /a/y- ok y-0000000001 z2\n");
-    pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [x-0000000000 y-0000000001]\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok x-0000000000 z1", CREATE, "/a/x-", .data = "");
+    asks(0, "nonode @2", CREATE_ALL, NULL, LIST_OF("/a/x-", "/a/y-", "/none/z-"),
+         TEXTS("", "", ""));
+    asks(0, "nonode", CREATE_ALL, NULL, LIST_OF("/none/x-", "/a/y-"), TEXTS("", ""));
+    asks(0, "nonode @1", DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/none", "/a"));
+    asks(0, "nonode @1", DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/x-0000000000"));
+    asks(0, "notempty", DELETE_ALL, NULL, LIST_OF("/a", "/a/x-0000000000"));
+    asks(0, "nonode @2", CHECK_ALL, NULL, LIST_OF("/a", "/a/x-0000000000", "/a/none", "/none"));
+    asks(0, "ok y-0000000001 z2", CREATE, "/a/y-", .data = "");
+    asks(0, "ok [x-0000000000 y-0000000001]", LIST, "/a");
 }
 
 /* Goal: a node under a write node is made, with its exact name, only while that one is there; it
@@ -306,19 +296,15 @@ PAIR_TEST(a_failed_transaction_leaves_nothing)
  * Method: with the node to check and without; with a node of the name. */
 PAIR_TEST(creation_under_a_write_node)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000000 z1\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/r-0000000000", .data = "r", LIST_OF("/a/w-0000000000")),
-             "create /a/r-0000000000 ok\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/r-0000000000", .data = "r", LIST_OF("/a/w-0000000000")),
-             "create /a/r-0000000000 exists @1\n");
-    pair_ask(p, 0, ASK(CREATE, "/none/r", .data = "r", LIST_OF("/a/w-0000000000")),
-             "create /none/r nonode @1\n");
-    pair_ask(p, 0, ASK(STAT, "/a/r-0000000000"), "stat /a/r-0000000000 ok z2 s0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000002 z3\n");
-    pair_ask(p, 0, ASK(DELETE, "/a/w-0000000000"), "delete /a/w-0000000000 ok\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/r-x", .data = "r", LIST_OF("/a/w-0000000000")),
-             "create /a/r-x nonode\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok w-0000000000 z1", CREATE, "/a/w-", .data = "");
+    asks(0, "ok", CREATE, "/a/r-0000000000", .data = "r", LIST_OF("/a/w-0000000000"));
+    asks(0, "exists @1", CREATE, "/a/r-0000000000", .data = "r", LIST_OF("/a/w-0000000000"));
+    asks(0, "nonode @1", CREATE, "/none/r", .data = "r", LIST_OF("/a/w-0000000000"));
+    asks(0, "ok z2 s0", STAT, "/a/r-0000000000");
+    asks(0, "ok w-0000000002 z3", CREATE, "/a/w-", .data = "");
+    asks(0, "ok", DELETE, "/a/w-0000000000");
+    asks(0, "nonode", CREATE, "/a/r-x", .data = "r", LIST_OF("/a/w-0000000000"));
 }
 
 /* --- lost answers, sessions ------------------------------------------------------------------- */
@@ -328,7 +314,7 @@ PAIR_TEST(creation_under_a_write_node)
  * Method: each lost once, for each kind that the library has to clear up after. */
 TWO_TEST(lost_answers)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
     for (int carried_out = 0; carried_out < 2; carried_out++) {
         pair_lose(p, 0, ASK(CREATE, "/a/x-", .data = "me"), carried_out);
         pair_expect(p, 0, "down\ncreate /a/x- link\n");
@@ -348,7 +334,7 @@ TWO_TEST(lost_answers)
     pair_lose(p, 0, ASK(WATCH, "/a/y-0000000001", .watch_id = 1), true);
     pair_do(p, join, 0);
     pair_expect(p, 0, "up s0\ndown\nwatch /a/y-0000000001 link\nup s0\n");
-    pair_ask(p, 0, ASK(UNWATCH, "/a/y-0000000001"), "unwatch /a/y-0000000001 nowatcher\n");
+    asks(0, "nowatcher", UNWATCH, "/a/y-0000000001");
     pair_send(p, 1, ASK(DELETE, "/a/y-0000000001"));
     pair_expect(p, 0, "");
     pair_lose(p, 0, ASK(CHECK_ALL, NULL, LIST_OF("/a", "/a/y-0000000001")), true);
@@ -359,8 +345,8 @@ TWO_TEST(lost_answers)
  * Method: two of them, with the server out of reach. */
 PAIR_TEST(requests_without_a_link)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok z0", WATCH, "/a", .watch_id = 1);
     pair_do(p, cut, 0);
     pair_expect(p, 0, "down\n");
     pair_send(p, 0, ASK(STAT, "/a"));
@@ -378,24 +364,21 @@ PAIR_TEST(requests_without_a_link)
  * Method: the test ends a session with nodes while its client is away. */
 TWO_TEST(expiry_takes_the_nodes)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 1, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000001 z2\n");
-    pair_ask(p, 0, ASK(WATCH, "/a/x-0000000001", .watch_id = 1),
-             "watch /a/x-0000000001 ok z2 s1\n");
-    pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
-             "watch /a/x-0000000000 ok z1 s0\n");
-    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1),
-             "list root /a ok z0 n2 [x-0000000000 x-0000000001]\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok x-0000000000 z1", CREATE, "/a/x-", .data = "");
+    asks(1, "ok x-0000000001 z2", CREATE, "/a/x-", .data = "");
+    asks(0, "ok z2 s1", WATCH, "/a/x-0000000001", .watch_id = 1);
+    asks(1, "ok z1 s0", WATCH, "/a/x-0000000000", .watch_id = 1);
+    asks(1, "ok z0 n2 [x-0000000000 x-0000000001]", LIST_LOCK_PATH, "/a", .watch_id = 1);
     pair_do(p, cut, 0);
     pair_do(p, expire, 0);
     pair_expect(p, 0, "down\n");
     check_text(pair_told(p, 1), "fired deleted data /a/x-0000000000\nfired changed child /a\n");
-    pair_ask(p, 1, ASK(LIST, "/a"), "list /a ok [x-0000000001]\n");
-    pair_ask(p, 1, ASK(DELETE, "/a/x-0000000001"), "delete /a/x-0000000001 ok\n");
+    asks(1, "ok [x-0000000001]", LIST, "/a");
+    asks(1, "ok", DELETE, "/a/x-0000000001");
     pair_do(p, join, 0);
     pair_expect(p, 0, "expired\n");
-    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a refused: link\n");
+    asks(0, "refused: link", STAT, "/a");
     pair_do(p, close, 0);
     pair_do(p, open, 0);
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000002 z3\n");
@@ -406,17 +389,16 @@ TWO_TEST(expiry_takes_the_nodes)
  * Method: another session watches both. */
 TWO_TEST(closing_takes_the_nodes)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
-             "watch /a/x-0000000000 ok z1 s0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok x-0000000000 z1", CREATE, "/a/x-", .data = "");
+    asks(1, "ok z1 s0", WATCH, "/a/x-0000000000", .watch_id = 1);
     pair_do(p, close, 0);
     pair_expect(p, 1, "fired deleted data /a/x-0000000000\n");
     pair_do(p, open, 0);
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000001 z2\n");
     pair_do(p, cut, 0);
     pair_do(p, close, 0);
-    pair_ask(p, 1, ASK(STAT, "/a/x-0000000001"), "stat /a/x-0000000001 ok z2 s2\n");
+    asks(1, "ok z2 s2", STAT, "/a/x-0000000001");
 }
 
 /* --- roots ------------------------------------------------------------------------------------ */
@@ -426,23 +408,23 @@ TWO_TEST(closing_takes_the_nodes)
  * Method: the server collects one. */
 TWO_TEST(containers_vanish)
 {
-    pair_ask(p, 0, ASK(MAKE, "/c"), "make /c ok c z0\n");
-    pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z1\n");
-    pair_ask(p, 0, ASK(WATCH, "/c", .watch_id = 1), "watch /c ok z0 n1\n");
+    asks(0, "ok c z0", MAKE, "/c");
+    asks(0, "ok x-0000000000 z1", CREATE, "/c/x-", .data = "");
+    asks(0, "ok z0 n1", WATCH, "/c", .watch_id = 1);
     pair_send(p, 0, ASK(DELETE, "/c/x-0000000000")); /* from here on the server may remove it */
     pair_do(p, collect, "/c");
     pair_expect(p, 0, "delete /c/x-0000000000 ok\nfired deleted data /c\n");
-    pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- nonode\n");
-    pair_ask(p, 1, ASK(MAKE, "/c"), "make /c ok c z2\n");
-    pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z3\n");
+    asks(0, "nonode", CREATE, "/c/x-", .data = "");
+    asks(1, "ok c z2", MAKE, "/c");
+    asks(0, "ok x-0000000000 z3", CREATE, "/c/x-", .data = "");
 }
 
 /* Goal: a renewed root is another node, whose numbers begin at 0, with the same data.
  * Method: one without data, one with, one that is not empty. */
 TWO_TEST(a_renewed_root_counts_from_0)
 {
-    pair_ask(p, 0, ASK(MAKE, "/plain", .flag = true), "make /plain ok plain z0\n");
-    pair_ask(p, 0, ASK(MAKE, "/data", .flag = true, .data = "kept"), "make /data ok data z1\n");
+    asks(0, "ok plain z0", MAKE, "/plain", .flag = true);
+    asks(0, "ok data z1", MAKE, "/data", .flag = true, .data = "kept");
     static const char *const roots[] = {"/plain", "/data"};
     for (size_t i = 0; i < 2; i++) {
         char prefix[32], node[32];
@@ -473,19 +455,18 @@ TWO_TEST(a_renewed_root_counts_from_0)
  * Method: the counter patched to its last but one number, then one creation after another. */
 PAIR_TEST(the_counter_sticks_at_its_end)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
     pair_do(p, set_counter, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483646 z1\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483647 z2\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- exists\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/y-", .data = ""), "create /a/y- ok y-2147483647 z3\n");
-    pair_ask(p, 0, ASK(DELETE, "/a/x-2147483647"), "delete /a/x-2147483647 ok\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483647 z4\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/v-"), TEXTS("")),
-             "create all ok [v-2147483647]\n");
-    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/t-", "/a/t-", "/a/t-"), TEXTS("", "", "")),
-             "create all ok [t-2147483647 t--2147483648 t--2147483647]\n");
+    asks(0, "ok x-2147483646 z1", CREATE, "/a/x-", .data = "");
+    asks(0, "ok x-2147483647 z2", CREATE, "/a/x-", .data = "");
+    asks(0, "exists", CREATE, "/a/x-", .data = "");
+    asks(0, "ok y-2147483647 z3", CREATE, "/a/y-", .data = "");
+    asks(0, "ok", DELETE, "/a/x-2147483647");
+    asks(0, "ok x-2147483647 z4", CREATE, "/a/x-", .data = "");
+    asks(0, "ok [v-2147483647]", CREATE_ALL, NULL, LIST_OF("/a/v-"), TEXTS(""));
+    asks(0, "ok [t-2147483647 t--2147483648 t--2147483647]", CREATE_ALL, NULL,
+         LIST_OF("/a/t-", "/a/t-", "/a/t-"), TEXTS("", "", ""));
 }
 
 /* Goal: a burst of creations may get past the end, to the smallest number and further, and fall back:
@@ -496,7 +477,7 @@ PAIR_TEST(a_burst_gets_past_the_counters_end)
     char line[64], prefix[32];
     int last = 0;
 
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
     pair_do(p, set_counter, "/a", INT32_MAX - 1);
     pair_expect(p, 0, "down\nup s0\n");
     for (int i = 0; i < 60; i++) {
@@ -524,14 +505,14 @@ PAIR_TEST(a_burst_gets_past_the_counters_end)
  * Method: the test wipes the data under a client, which tries to come back three times. */
 PAIR_TEST(a_wiped_server_tells_nothing)
 {
-    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
+    asks(0, "ok a z0", MAKE, "/a", .flag = true);
+    asks(0, "ok x-0000000000 z1", CREATE, "/a/x-", .data = "");
     pair_do(p, wipe);
     pair_expect(p, 0, "down\n");
-    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a link\n");
+    asks(0, "link", STAT, "/a");
     pair_do(p, open, 1);
     pair_expect(p, 1, "up s1\n");
-    pair_ask(p, 1, ASK(LIST, "/a"), "list /a nonode\n");
+    asks(1, "nonode", LIST, "/a");
     check_text(pair_told(p, 0), "");
 }
 

@@ -28,20 +28,19 @@ not as expected, or if a search was not exhaustive. As many run at once as there
 # are printed. With an earlier or a simpler rule, or without one of its assumptions, each breaks.
 # `sh tests/run.sh models --trace old-rule` shows how, step by step, the shortest way there is. `--list` has a
 # sentence for each. CI takes half the scale (`--short`).
-import argparse
-import concurrent.futures
-import os
 import pathlib
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "lib"))
+sys.dont_write_bytecode = True
+
+import processes
+
 # They only end a hang, and keep a model that grew from taking the machine.
 SECONDS_MAX = 900
 MEMORY_MIB = 6000
@@ -101,35 +100,11 @@ class Failed(Exception):
     """A tool that did not do its work."""
 
 
-live = set()  # processes
-stopping = threading.Event()
-
-
-def stop(*_):
-    stopping.set()
-    for process in list(live):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
 def run(command, folder):
     """Its output, whatever its exit status."""
-    if stopping.is_set():
-        raise Failed("stopped")
-    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
-    live.add(process)
-    if stopping.is_set():
-        os.killpg(process.pid, signal.SIGKILL)
-    try:
-        output, _ = process.communicate(timeout=SECONDS_MAX)
-    except subprocess.TimeoutExpired as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise Failed(f"{command[0]} did not end within {SECONDS_MAX} s") from error
-    finally:
-        live.discard(process)
-    if stopping.is_set():
-        raise Failed("stopped")
+    status, output, _ = processes.run(command, SECONDS_MAX, cwd=folder)
+    if status is None:
+        raise Failed(f"{command[0]} did not end within {SECONDS_MAX} s")
     return output
 
 
@@ -212,39 +187,19 @@ def print_bounds(scale):
           "of a session after its first: 3; timeouts stored, raised, lowered: 4, 12, 2; time: without bound")
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description="The models of the session's proof, looked at exhaustively.")
-    parser.add_argument("--short", action="store_true", help="at half the scale")
-    parser.add_argument("--list", action="store_true", help="the configurations")
-    parser.add_argument("--trace", action="store_true", help="show how each promise breaks")
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    chosen = parser.parse_args()
-    unknown = set(chosen.names) - {c[0] for c in CONFIGURATIONS}
-    if unknown:
-        parser.error("no configuration " + ", ".join(sorted(unknown)))
-    return chosen
-
-
 def main():
-    chosen = arguments()
-    configurations = [c for c in CONFIGURATIONS if not chosen.names or c[0] in chosen.names]
+    known = {configuration[0]: configuration for configuration in CONFIGURATIONS}
+    chosen = processes.arguments("The models of the session's proof, looked at exhaustively.", known,
+                                 short="at half the scale", list="the configurations", trace="show how each promise breaks")
+    configurations = [known[name] for name in chosen.names or known]
     if chosen.list:
         for name, model, macros, expected, sentence in configurations:
             print(f"{name:20} {expected:8} {model:9} {sentence}" + (f" [{macros}]" if macros else ""))
         return 0
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     scale = "short" if chosen.short else "full"
     print_bounds(scale)
     print(f"{'name':20} {'expected':8} {'found':8} {'states':>10} {'depth':>6} {'seconds':>7}")
-    passed = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for good, text in pool.map(lambda c: look_at(c, scale, chosen.trace), configurations):
-            passed += good
-            print(text, flush=True)
-    failed = len(configurations) - passed
-    print(f"models: {passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return processes.judge("models", configurations, lambda c: look_at(c, scale, chosen.trace))
 
 
 sys.exit(main())

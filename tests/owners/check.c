@@ -3,11 +3,6 @@
  * what the core counts, what is left on the server. All of it is judged by the true state of the ensemble, and not
  * by what a client knows. Modes are those of docs/failure-modes.md. Each of the two suites checks more in a check.c
  * of its own. */
-#include <stdio.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "core/due.h"
 #include "core/leftovers.h"
 #include "core/watch.h"

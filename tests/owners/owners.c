@@ -3,11 +3,6 @@
  * they hear. When they do it, and with which options, is decided by others: at random in tests/sim, in every way
  * in tests/explore. An owner is a thread; a place is a contender in its memory, which may go from one owner to
  * another. */
-#include <stdlib.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "world.h"
 
 static struct place *place_of(struct zkl_contender *contender)

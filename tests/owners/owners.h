@@ -16,6 +16,10 @@
 #define ZKL_TESTS_OWNERS_H
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
 
 #include "core/bundle.h"
 #include "core/local_queue.h"

@@ -4,7 +4,6 @@
  * and whether, is decided by others: a schedule of tests/sim, the search of tests/explore. What they do beside
  * that, such as to count, is in the functions and macros that owners.h names. */
 #include <stdarg.h>
-#include <string.h>
 
 #include "sim/kinds.h"
 #include "world.h"

@@ -98,33 +98,27 @@ def do_planted(folder, options):
     if options.planted and len(chosen) != len(set(options.planted)):
         sys.exit("mutants.py: no such bug; there are: " + " ".join(bug.name for bug in bugs))
 
+    alone = "explore" if options.explore else "quick" if options.quick else None
     if options.explore:
         chosen = [bug for bug in chosen if bug.of_core]
 
     def attempt(copy, bug):
-        if options.explore:
-            planted.try_explore(copy, bug)
-            print(f"  {bug.name}: {bug.fault or bug.found['explore']}", flush=True)
-            return
-        if options.quick:
-            planted.try_quick(copy, bug)
-            print(f"  {bug.name}: {bug.fault or bug.found['quick']}", flush=True)
-            return
-        if options.short:
+        if alone:
+            planted.try_alone(copy, bug, alone)
+        elif options.short:
             built = bugs.index(bug) % options.every == 0
             planted.try_short(copy, bug, (options.schedules or 100) if built else 0)
         else:
             planted.try_one(copy, bug, options.schedules or 60000)
-        print(f"  {bug.name}: {bug.fault or ', '.join(bug.caught_by()) or 'applies'}", flush=True)
+        found = bug.found[alone] if alone else ', '.join(bug.caught_by()) or 'applies'
+        print(f"  {bug.name}: {bug.fault or found}", flush=True)
 
     # Without optimisation a copy builds in half the time. In this order, what a bug leaves to be built again is
     # often what the next one changes.
     in_order = sorted(chosen, key=lambda bug: bug.files)
     in_parallel(folder, options.jobs, in_order, attempt, *(["-Doptimization=0"] if options.short else []))
-    if options.explore:
-        return planted.report_explore(chosen)
-    if options.quick:
-        return planted.report_quick(chosen)
+    if alone:
+        return planted.report_alone(chosen, alone)
     passed = planted.report(chosen, options.short or bool(options.planted))
     if options.table:
         print(planted.table(chosen))

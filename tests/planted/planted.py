@@ -12,8 +12,8 @@ from tree import Broken, replaced
 SUITES = ("unit", "demo", "sim", "cluster", "fault", "explore", "quick")
 LEAST = 25  # planted bugs in all,
 LEAST_BY_SIM = 18  # and of those by the simulation alone
-LEAST_BY_QUICK = 95  # in a hundred, by `sh tests/run.sh`
-LEAST_BY_EXPLORE = 80  # in a hundred of those of the core, by tests/explore
+# In a hundred, by `sh tests/run.sh`; and of those of the core, by tests/explore.
+LEAST_ALONE = {"quick": 95, "explore": 80}
 
 
 def change_of(part):
@@ -67,9 +67,9 @@ def look_with_servers(tree, bug):
             return
 
 
-def look_with_explore(tree, bug):
+def look_with_explore(tree):
     tree.build("tests/explore/explore")
-    bug.found["explore"] = tree.fails_explore() or "-"
+    return tree.fails_explore() or "-"
 
 
 def with_bug(look):
@@ -86,35 +86,19 @@ def with_bug(look):
 
 
 @with_bug
-def try_explore(tree, bug):
-    """What the small exhaustive configurations see of a bug of the core, alone."""
-    look_with_explore(tree, bug)
+def try_alone(tree, bug, suite):
+    """What one suite sees of it: the small exhaustive configurations of explore, or `sh tests/run.sh`."""
+    bug.found[suite] = look_with_explore(tree) if suite == "explore" else tree.fails_quick() or "-"
 
 
-@with_bug
-def try_quick(tree, bug):
-    """What `sh tests/run.sh` sees of it."""
-    bug.found["quick"] = tree.fails_quick() or "-"
-
-
-def report_quick(bugs):
+def report_alone(bugs, suite):
     for bug in bugs:
-        print(f"{bug.name:34} {bug.fault or shorten(bug.found['quick'], 120)}")
-    missed = [bug for bug in bugs if bug.found["quick"] in ("", "-")]
+        print(f"{bug.name:34} {bug.fault or shorten(bug.found[suite], 120)}")
+    missed = [bug for bug in bugs if bug.found[suite] in ("", "-")]
     for bug in missed:
         print(f"not seen: {bug.name}: " + ", ".join(["sim"] * bug.by_sim + [" ".join(test) for test in bug.tests]))
-    print(f"{len(bugs)} planted bugs: {len(bugs) - len(missed)} seen by the suite quick")
-    return len(missed) * 100 <= len(bugs) * (100 - LEAST_BY_QUICK) and not any(bug.fault for bug in bugs)
-
-
-def report_explore(bugs):
-    for bug in bugs:
-        print(f"{bug.name:34} {bug.found['explore']}")
-        if bug.fault:
-            print(f"FAILED: {bug.name}: {bug.fault}")
-    seen = sum(bug.found["explore"] not in ("", "-") for bug in bugs)
-    print(f"{len(bugs)} planted bugs of src/core: {seen} found by explore --short alone")
-    return seen * 100 >= len(bugs) * LEAST_BY_EXPLORE and not any(bug.fault for bug in bugs)
+    print(f"{len(bugs)} planted bugs: {len(bugs) - len(missed)} seen by {suite} alone")
+    return len(missed) * 100 <= len(bugs) * (100 - LEAST_ALONE[suite]) and not any(bug.fault for bug in bugs)
 
 
 def judge(bug):
@@ -135,7 +119,7 @@ def try_one(tree, bug, schedules):
     bug.found["demo"] = tree.fails_demo() or "passes"
     look_with_sim(tree, bug, schedules)
     if bug.by_explore:
-        look_with_explore(tree, bug)
+        bug.found["explore"] = look_with_explore(tree)
     if not bug.caught_by():
         look_with_servers(tree, bug)
     judge(bug)

@@ -5,9 +5,12 @@ import os
 import pathlib
 import re
 import shutil
-import signal
-import subprocess
+import sys
 import threading
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+
+from processes import Stopped, run, stop, stopping
 
 # Bounds of one command in seconds, with room for a busy machine: they only end a hang.
 BUILD_SECONDS = 7200  # what hangs is no compiler
@@ -22,49 +25,14 @@ QUICK_SCHEDULES = 8000  # as in tests/sim/meson.build
 BUSY_UNIT = ("contender", "holding", "group", "permits", "query")
 
 servers = threading.Lock()  # one private ZooKeeper at a time
-live = set()  # processes
-stopping = threading.Event()
 
 
 class Broken(Exception):
     """A change that has no place, or several; a copy that does not build."""
 
 
-class Stopped(Exception):
-    """This program was told to end."""
-
-
-def stop():
-    stopping.set()
-    for process in list(live):
-        try:
-            os.killpg(process.pid, signal.SIGTERM)
-        except ProcessLookupError:
-            pass
-
-
-def run(command, seconds, **options):
-    """Its exit status and output; None as the status: it did not end in time."""
-    if stopping.is_set():
-        raise Stopped
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, start_new_session=True, **options)
-    live.add(process)
-    try:
-        output, _ = process.communicate(timeout=seconds)
-        status = process.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        status = None
-    live.discard(process)
-    if stopping.is_set():
-        raise Stopped
-    return status, output.decode("utf-8", "replace")
-
-
 def must(command, seconds, **options):
-    status, output = run(command, seconds, **options)
+    status, output, _ = run(command, seconds, **options)
     if status != 0:
         raise Broken(output)
 
@@ -120,7 +88,7 @@ class Tree:
     # --- suites: what fails, or None ------------------------------------------------------------
 
     def program(self, name, *arguments, seconds=SERVER_SECONDS):
-        return run([str(self.build_path / name), *arguments], seconds)
+        return run([self.build_path / name, *arguments], seconds)[:2]
 
     def fails_unit(self):
         """Each is built only if those before it pass: most bugs are seen by the first ones."""
@@ -174,10 +142,10 @@ class Tree:
 
     def fails_quick_tests(self):
         """Those of it that have servers."""
-        _, targets = run(["python3", str(self.root / "tests/run/targets.py"), str(self.build_path), "quick"], BUILD_SECONDS)
+        _, targets, _ = run(["python3", str(self.root / "tests/run/targets.py"), str(self.build_path), "quick"], BUILD_SECONDS)
         self.build(*targets.split())
         with servers:
-            status, output = run(["meson", "test", "-C", str(self.build_path), "--setup", "everything", "--no-rebuild",
+            status, output, _ = run(["meson", "test", "-C", str(self.build_path), "--setup", "everything", "--no-rebuild",
                                   "--num-processes", "4", "-t", "4", "--maxfail", "1", "--suite", "quick", "--no-suite", "unit",
                                   "--no-suite", "sim", "--no-suite", "explore", "--no-suite", "house"], QUICK_SECONDS)
         if status == 0:

@@ -40,9 +40,6 @@ anything is not as expected. The last line: "proofs: N passed, N failed"."""
 #
 # What the bounds leave out: longer texts and lists, and names of named locks of other lengths, than each line says;
 # more than two answers remembered; percentiles (floating point); and all that is above these leaves.
-import argparse
-import concurrent.futures
-import os
 import pathlib
 import re
 import shutil
@@ -51,10 +48,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.append(str(HERE.parent / "lib"))
+sys.dont_write_bytecode = True
+
+import processes
+
 CBMC_MIN = 6
 # Of the processor, for one run of CBMC or its solver: how fast the machine is at other work does not matter.
 SECONDS_MAX = 900
@@ -252,16 +253,6 @@ class Failed(Exception):
     """CBMC did not do its work."""
 
 
-live = set()  # processes
-stopping = threading.Event()
-
-
-def stop(*_):
-    stopping.set()
-    for process in list(live):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
 def missing():
     """Why there can be no proofs here, or None."""
     if not shutil.which("cbmc"):
@@ -278,23 +269,10 @@ def missing():
 
 def run(command):
     """What it said, and its seconds of the processor, those of its solver with it."""
-    if stopping.is_set():
-        raise Failed("stopped")
-    process = subprocess.Popen(["prlimit", f"--cpu={SECONDS_MAX}", *map(str, command)], cwd=ROOT, text=True,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True)
-    live.add(process)
-    try:
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-    finally:
-        live.discard(process)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if stopping.is_set():
-        raise Failed("stopped")
-    if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    status, output, seconds = processes.run(["prlimit", f"--cpu={SECONDS_MAX}", *command], threading.TIMEOUT_MAX, cwd=ROOT)
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
         raise Failed(f"no end within {SECONDS_MAX} s of the processor")
-    return output, usage.ru_utime + usage.ru_stime
+    return output, seconds
 
 
 def prepared(proof, folder, *changes):
@@ -397,23 +375,12 @@ def look_at(proof, traced):
             f"unwound {proof.unwind} times; for {proof.bounds}; {planted}")
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description="Proofs of leaves of src/core by CBMC.")
-    parser.add_argument("--missing", action="store_true", help="whether CBMC is missing, and why it is")
-    parser.add_argument("--list", action="store_true", help="the proofs and their bounds")
-    parser.add_argument("--trace", action="store_true", help="show the steps of what fails")
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    chosen = parser.parse_args()
-    unknown = set(chosen.names) - {p.function for p in PROOFS}
-    if unknown:
-        parser.error("no proof " + ", ".join(sorted(unknown)))
-    return chosen
-
-
 def main():
-    chosen = arguments()
+    known = {proof.function: proof for proof in PROOFS}
+    chosen = processes.arguments("Proofs of leaves of src/core by CBMC.", known, missing="whether CBMC is missing, and why it is",
+                                 list="the proofs and their bounds", trace="show the steps of what fails")
     why = missing()
-    proofs = [p for p in PROOFS if not chosen.names or p.function in chosen.names]
+    proofs = [known[name] for name in chosen.names or known]
     if chosen.missing:
         print(why or "cbmc is here")
         return 1 if why else 0
@@ -424,15 +391,7 @@ def main():
     if why:
         print("skipped: " + why)
         return 77
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    passed = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for good, text in pool.map(lambda p: look_at(p, chosen.trace), proofs):
-            passed += good
-            print(text, flush=True)
-    print(f"proofs: {passed} passed, {len(proofs) - passed} failed")
-    return 1 if passed < len(proofs) else 0
+    return processes.judge("proofs", proofs, lambda proof: look_at(proof, chosen.trace))
 
 
 sys.exit(main())

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What must be true beside what tests/owners/check.c has, and the end. */
-#include <stddef.h>
-
-#include <zklock/zklock.h>
-
 #include "world.h"
 
 #define SESSIONS_APART_MS 1000

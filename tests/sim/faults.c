@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Faults of processes, links, servers and nodes. */
-#include <stdio.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "world.h"
 
 /* --- links and servers ---------------------------------------------------- */

@@ -9,9 +9,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -261,7 +258,7 @@ static void explain(const struct worker *worker)
 /* --- the command ---------------------------------------------------------- */
 
 static const char usage[] =
-    "usage: sim [--schedules N] [--seed S] [--jobs J] [--table] [--break SWITCH]\n"
+    "usage: sim [--schedules N] [--seed S] [--jobs J] [--table] [--break SWITCH] | --moves\n"
     "  --schedules N  N schedules, with the seeds S, S+1, ... (20000, or ZKL_SIM_SCHEDULES; with "
     "--seed 1)\n"
     "  --seed S       the first seed (1); alone: this schedule with its trace\n"
@@ -269,6 +266,7 @@ static const char usage[] =
     "  --table        print how often each fault and each allowed transition came; from 100000\n"
     "                 schedules on it is printed anyway, and each has to come 1000 times in a "
     "million\n"
+    "  --moves        print which state may follow which, of each machine, and nothing else\n"
     "  --break SWITCH what the promises rest on (docs/evidence/beliefs.md) is not so; once or "
     "more, of the below;\n"
     "                 all: one after the other, and each has to make some schedule go wrong\n"
@@ -320,6 +318,7 @@ static struct options parse(int argc, char **argv)
                                           {"seed", required_argument, NULL, 's'},
                                           {"jobs", required_argument, NULL, 'j'},
                                           {"table", no_argument, NULL, 't'},
+                                          {"moves", no_argument, NULL, 'm'},
                                           {"break", required_argument, NULL, 'b'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
@@ -336,6 +335,8 @@ static struct options parse(int argc, char **argv)
             o.jobs = (int)number(optarg, 1, JOBS_MAX);
         else if (c == 't')
             o.table = true;
+        else if (c == 'm')
+            exit((tally_print_moves(), 0));
         else if (c == 'b' && strcmp(optarg, "all") == 0)
             o.each = true;
         else if (c == 'b')

@@ -2,8 +2,6 @@
  * When the owners of a process do what tests/owners has, and with which options: all of it is drawn. Owners of
  * mutexes and read-write locks, one of a multi-lock, some that take turns on one node, that read in one node, that
  * take permits. They lock, try, lose patience, renew leases, downgrade, unlock, or exit holding. */
-#include <string.h>
-
 #include "core/unlisted_grant.h"
 #include "world.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A semaphore: in each process a handle on it. How many permits there were and are, who changes that, and how many
  * may be out. tests/owners has those who acquire some together. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "world.h"
 
 #define USUAL 3

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A process: when it runs, what it hears then, how it begins and ends. Its port and handles are in tests/owners. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "world.h"
 
 static int64_t per_ms(const struct client *p)

@@ -2,11 +2,6 @@
  * Clients that query roots and nodes of others, and lose patience now and then. Each query is
  * answered once, with something that can be true; a client that waits for a node's end is notified
  * of it, and not before; no watch stays. */
-#include <stdio.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "world.h"
 
 static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT, ZKL_REQ_LIST_LOCK_PATH,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Threads of one handle that read in one node: the gate's conditions, from the messages alone. Over which link a
  * list came last, and when it was sent. tests/owners has what the readers do. */
-#include <string.h>
-
 #include "world.h"
 
 #define SLACK_MS 2 /* of clocks that are rounded */

@@ -2,8 +2,6 @@
  * One seed: chaos, in which everything may happen, then a calm in which every owner must get
  * through and nothing may be left. Each step of chaos draws its numbers from a generator of its
  * own, so that the others stay the same when one is left out. */
-#include <stdlib.h>
-
 #include "world.h"
 
 const char *const root_paths[LEASES + 1] = {"/a", "/b/c", "/x/y/z", "/turns", SIM_LEASES};

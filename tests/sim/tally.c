@@ -2,7 +2,6 @@
 #include "tally.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,6 +57,17 @@ unsigned tally_median(const struct tally *tally)
 }
 
 /* --- printing ------------------------------------------------------------- */
+
+void tally_print_moves(void)
+{
+    each_of(machines, TALLY_MACHINES, m) {
+        for (int i = 0; i < m->states * m->states; i++) {
+            if (m->may(i / m->states, i % m->states))
+                printf("%s: %s --> %s\n", m->name, zkl_trace_state_name(m->kind, i / m->states),
+                       zkl_trace_state_name(m->kind, i % m->states));
+        }
+    }
+}
 
 struct report {
     const struct tally *tally;

@@ -89,6 +89,8 @@ void tally_add(struct tally *sum, const struct tally *one);
 /* What was tried how often per million schedules; returns how many kinds or allowed transitions came
  * less often than at_least. */
 int tally_print(const struct tally *tally, unsigned at_least);
+/* Which state may follow which, of each machine. */
+void tally_print_moves(void);
 /* Core steps per schedule. */
 unsigned tally_median(const struct tally *tally);
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "touches.h"
-
 #include "fake.h"
 
 #define NEVER INT64_MAX

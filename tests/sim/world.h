@@ -6,8 +6,6 @@
 #ifndef ZKL_SIM_WORLD_H
 #define ZKL_SIM_WORLD_H
 
-#include <zklock/zklock.h>
-
 #include "owners/owners.h"
 #include "tally.h"
 

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "script.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <zklock/zklock.h>
-
 #include "../sim/kinds.h"
-#include "core/watch.h"
 
-#define MS INT64_C(1000000)
 #define HOUR_NS (3600000 * MS)
 #define BOOT_AHEAD_MS 5000000
 

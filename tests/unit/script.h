@@ -16,9 +16,6 @@
 #ifndef ZKL_TEST_SCRIPT_H
 #define ZKL_TEST_SCRIPT_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "tests.h"
 
 #include <zklock/zklock.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Histograms of times: where a time is counted, and what is read back. */
-#include <stdlib.h>
-
 #include "tests.h"
 
 #include "core/histogram.h"

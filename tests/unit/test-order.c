@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The order of random queues: by a sorted list, and of a listing by each contender's own eyes. queue.txt and listing.txt
  * have what is known by heart. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests.h"
 
 #include "core/listing.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sessions own, as doctor adds it up. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests.h"
 
 #include "owned.h"

@@ -10,7 +10,6 @@
 #include "tests.h"
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 #include <time.h>
 
 #include "core/read_gate.h"

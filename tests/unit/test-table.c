@@ -4,9 +4,6 @@
  * transition can really happen, and actions fit the state. Method: random events, such as can come
  * in that state, are fed to the two step functions; asserts in the code and checks here watch. The
  * seed is fixed, and printed when something is wrong. */
-#include <stdio.h>
-#include <string.h>
-
 #include "tests.h"
 
 #include <zklock/zklock.h>
@@ -352,7 +349,6 @@ static void walk_one(struct walk *w)
     check_step(w);
 }
 
-/* Goal and method: see above. */
 TEST(random_events_respect_the_table)
 {
     struct zkl_path path = {.text = "/a/b", .length = 4};
