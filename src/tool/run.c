@@ -18,6 +18,7 @@
 #include "job.h"
 #include "launch.h"
 #include "make/make.h"
+#include "notify.h"
 #include "record.h"
 #include "run_options.h"
 #include "say.h"
@@ -52,10 +53,10 @@ struct run {
 static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
 {
     struct standing standing;
-    bool is_told = run->options.verbose && run->options.wait_ms != 0;
+    bool is_told = (run->options.verbose || notify_is_on()) && run->options.wait_ms != 0;
     signals_catch(run->cancel);
     if (is_told)
-        standing_report(&standing, &run->claim);
+        standing_report(&standing, &run->claim, run->options.verbose);
     int rc = claim_acquire(&run->claim, wait);
     if (is_told)
         standing_end(&standing);
@@ -71,6 +72,13 @@ static const char *why(enum ending ending)
                                  : "no server has confirmed the lock for too long";
 }
 
+static int bounded_ms(int64_t ms, int64_t most_ms)
+{
+    most_ms = most_ms < REPORT_MS_MAX ? most_ms : REPORT_MS_MAX;
+    ms = ms < most_ms ? ms : most_ms;
+    return (int)(ms > REPORT_MS_MIN ? ms : REPORT_MS_MIN);
+}
+
 /* A window that could not be reported now is reported later. */
 static int report_window(struct run *run)
 {
@@ -82,10 +90,7 @@ static int report_window(struct run *run)
         order.time_ns != 0 && order.time_ns + REPORT_MS_MIN * MS_NS < run->reported_ns;
     if ((order.time_ns > run->reported_ns || is_earlier) && job_order(&run->job, &order))
         run->reported_ns = order.time_ns;
-    int64_t pause_ms = left_ms / REPORTS_PER_WINDOW;
-    return (int)(pause_ms < REPORT_MS_MIN   ? REPORT_MS_MIN
-                 : pause_ms > REPORT_MS_MAX ? REPORT_MS_MAX
-                                            : pause_ms);
+    return bounded_ms(left_ms / REPORTS_PER_WINDOW, notify_proved(order.time_ns));
 }
 
 static void report_events(struct run *run)
@@ -120,8 +125,11 @@ static bool on_report(struct run *run, const struct report *report)
         return false;
     case REPORT_ENDING:
         say("%s: zklock ends the command", why(report->ending));
+        notify("STOPPING=1", why(report->ending));
         return false;
     case REPORT_GONE:
+        notify("STOPPING=1",
+               report->ending == ENDING_BY_ITSELF ? "the command has ended" : why(report->ending));
         run->unproved = report->ending != ENDING_BY_ITSELF;
         run->gone = *report;
         return true;
@@ -298,6 +306,7 @@ static int run_command_under_lock(struct run *run)
         return EXIT_CONFLICT; /* not what is seen: a signal is */
     }
     job_go(&run->job, variables);
+    notify("READY=1", "the lock is held");
     run->started = true;
     if (stop)
         job_signal(&run->job, SIGTSTP);
@@ -410,6 +419,7 @@ static int run_under_lock(int argc, char **argv)
     struct run run = {0};
     signals_survive_failed_writes();
     int rc = run_options_parse(&run.options, argc, argv);
+    notify_open();
     if (rc == 0)
         rc = job_start(&run.job, run.options.command);
     if (rc != 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What zklock run -v says while it waits: behind whom, since when, at which place. The waiting
- * thread is in a call of the library, so a second thread asks for the place from time to time; that
- * sends no request. It never waits for a reader of standard error, as its end is waited for when
- * the lock is held already. run.c starts and ends it. */
+ * What zklock run -v says while it waits, and tells a service manager: behind whom, since when, at
+ * which place. The waiting thread is in a call of the library, so a second thread asks for the
+ * place from time to time; that sends no request. It never waits for a reader of standard error, as
+ * its end is waited for when the lock is held already. run.c starts and ends it. */
 #include "standing.h"
 
 #include <inttypes.h>
@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "describe.h"
+#include "notify.h"
 #include "say.h"
 #include "signals.h"
 
@@ -22,7 +23,11 @@ enum {
     LOOK_MS = 100,
     UNKNOWN_MS = 1000, /* after that a place is reported without an owner */
     REPEAT_MS = 60000,
+    WELL_MS = 5000,
 };
+
+/* A start that takes so long from now on is no failure yet, in us. */
+static const char LONGER[] = "EXTEND_TIMEOUT_USEC=30000000";
 
 /* Where the state stays, an event is about the server, but for a session that ended before it began.
  */
@@ -68,14 +73,18 @@ static const char *in_line(uint64_t before, char text[64])
     return text;
 }
 
-static void say_place(const struct claim *claim, const struct seen *r)
+static void tell_place(const struct claim *claim, const struct seen *r, bool says)
 {
-    char behind[DESCRIBE_SIZE], line[64];
+    char behind[DESCRIBE_SIZE], line[64], text[2 * DESCRIBE_SIZE];
     bool many = claim->options.count > 1;
     int64_t waited_ns = zkl_now_ns() - r->place.since_ns;
-    say("waits %s%s%s, since %" PRId64 " s, %s in line", who(&r->place, behind), many ? " at " : "",
-        many ? claim->options.paths[r->member] : "", waited_ns / SECOND_NS,
-        in_line(r->place.before, line));
+    snprintf(text, sizeof text, "waits %s%s%s, since %" PRId64 " s, %s in line",
+             who(&r->place, behind), many ? " at " : "",
+             many ? claim->options.paths[r->member] : "", waited_ns / SECOND_NS,
+             in_line(r->place.before, line));
+    if (says)
+        say("%s", text);
+    notify(LONGER, text);
 }
 
 static bool is_same(const struct seen *a, const struct seen *b)
@@ -86,10 +95,10 @@ static bool is_same(const struct seen *a, const struct seen *b)
 
 /* The owner of a node becomes known a moment after its name, and a permit that is free comes before
  * anything is said of it. */
-static void look(const struct claim *claim, struct seen *seen, struct seen *reported)
+static void look(const struct standing *s, struct seen *seen, struct seen *reported)
 {
     struct seen now = {.at_ns = zkl_now_ns(), .place = ZKL_STANDING_INIT};
-    now.member = claim_waits_at(claim, &now.place);
+    now.member = claim_waits_at(s->claim, &now.place);
     if (now.member < 0)
         return;
     if (!is_same(seen, &now))
@@ -98,7 +107,7 @@ static void look(const struct claim *claim, struct seen *seen, struct seen *repo
     bool is_due = now.at_ns - reported->at_ns >= REPEAT_MS * MS_NS;
     if (!is_complete || (is_same(reported, &now) && !is_due))
         return;
-    say_place(claim, &now);
+    tell_place(s->claim, &now, s->says);
     *reported = now;
 }
 
@@ -107,15 +116,21 @@ static void *report(void *arg)
     const struct standing *s = arg;
     struct seen seen = {0}, reported = {0};
     struct pollfd over = {.fd = s->over, .events = POLLIN};
-    while (poll(&over, 1, LOOK_MS) <= 0)
-        look(s->claim, &seen, &reported);
+    int64_t well_ns = 0;
+    while (poll(&over, 1, LOOK_MS) <= 0) {
+        if (zkl_now_ns() - well_ns >= WELL_MS * MS_NS) {
+            well_ns = zkl_now_ns();
+            notify(LONGER, NULL);
+        }
+        look(s, &seen, &reported);
+    }
     return NULL;
 }
 
-void standing_report(struct standing *s, const struct claim *claim)
+void standing_report(struct standing *s, const struct claim *claim, bool says)
 {
     sigset_t before;
-    *s = (struct standing){.claim = claim, .over = eventfd(0, EFD_CLOEXEC)};
+    *s = (struct standing){.claim = claim, .says = says, .over = eventfd(0, EFD_CLOEXEC)};
     s->waited_ms = say_waits_ms;
     say_waits_ms = 0;
     signals_block_all(&before); /* a signal is for the thread that waits */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The words of the tests that are text."""
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -123,6 +124,27 @@ class Job:
         check_said(text, said)
 
 
+class Manager:
+    """A service manager's socket. Its text is what it was told, a line each."""
+    status = 0  # nothing to end
+
+    def __init__(self, folder, kind):
+        self.name, self.told = f'{folder}/manager-{time.monotonic_ns()}', ''
+        self.name = '@' + self.name[1:] if kind == 'abstract' else self.name
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.socket.bind('\0' + self.name[1:] if kind == 'abstract' else self.name)
+        if kind == 'deaf':
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    self.socket.sendto(b'', self.name)
+
+    def text(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.told += os.fsdecode(self.socket.recv(65536)) + '\n'
+        return self.told
+
+
 class Words(Kills, Starts, Wires):
     """Of one test. A word is the method of its name; what a question returns is whether it is so."""
 
@@ -136,7 +158,8 @@ class Words(Kills, Starts, Wires):
         self.raw, self.began_ms, self.leader, self.owned, self.owns = self.wires[0], 0, 0, 0, 0
         self.unheard = socket.socket()  # a port of the test's own, at which nobody listens
         self.unheard.bind(('127.0.0.1', 0))
-        for name in [n for n in os.environ if n.startswith('ZKLOCK_') or n in ('NO_COLOR', 'LD_PRELOAD')]:
+        others = ('NO_COLOR', 'LD_PRELOAD', 'NOTIFY_SOCKET', 'SYSTEMD_EXEC_PID')
+        for name in [n for n in os.environ if n.startswith(('ZKLOCK_', 'WATCHDOG_')) or n in others]:
             del os.environ[name]
         folders = [os.path.dirname(os.environ['ZKL_TEST_' + name]) for name in ('TOOL', 'DEV', 'WORK')]
         host, pid = socket.gethostname(), str(os.getpid())
@@ -224,6 +247,21 @@ class Words(Kills, Starts, Wires):
 
     def ends(self, name, how):
         self.jobs[name].check_end(how, self.said)
+
+    def manager(self, name, kind='usual'):
+        """Its socket's name is in the variable."""
+        self.jobs[name] = Manager(self.server.folder, kind)
+        os.environ[name] = self.jobs[name].name
+
+    def forget_told(self, name):
+        self.jobs[name].text()
+        self.jobs[name].told = ''
+
+    def silent(self, name):
+        """It is told nothing for a moment."""
+        self.forget_told(name)
+        time.sleep(0.2)
+        return not self.jobs[name].text()
 
     def says(self, name):
         return all(has(self.jobs[name].text(), word) for word in self.said)
