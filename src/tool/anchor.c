@@ -19,6 +19,7 @@
 
 #include "clock.h"
 #include "exits.h"
+#include "net.h"
 #include "signals.h"
 #include "syscalls.h"
 
@@ -111,8 +112,11 @@ static void be_anchor(int socket, pid_t zklock, pid_t group, char **argv)
 
 /* --- zklock's side ------------------------------------------------------- */
 
-/* A killer that found the anchor before it has its name, or a signal that ended it, would make of one signal to
- * the command two, or none, so the anchor is waited for. */
+/* One that takes longer was stopped. */
+enum { READY_MS = 1000 };
+
+/* A killer that found the anchor before it has its name, or a signal that ended it, would make of
+ * one signal to the command two, or none, so the anchor is waited for. */
 bool anchor_start(struct anchor *anchor, pid_t group, char **argv)
 {
     pid_t zklock = getpid();
@@ -131,8 +135,8 @@ bool anchor_start(struct anchor *anchor, pid_t group, char **argv)
     close(sockets[1]);
     if (anchor->pid > 0) {
         setpgid(anchor->pid, group);
-        while (recv(anchor->socket, &ready, sizeof ready, 0) < 0 && errno == EINTR) {
-        }
+        if (net_ready(anchor->socket, POLLIN, net_now_ms() + READY_MS))
+            recv(anchor->socket, &ready, sizeof ready, MSG_DONTWAIT);
     }
     errno = error;
     return anchor->pid > 0;

@@ -58,7 +58,7 @@ class Shared(Structure):
 HOOK = ctypes.CFUNCTYPE(c_size_t, c_int, c_int, POINTER(c_ubyte), c_size_t, c_void_p)
 
 for kind, names in {c_char_p: 'zks_connect_string zks_dir zks_address zks_data_dir proxy_address',
-                    c_int64: 'proxy_counts wire_session lag_end_ms net_now_ms', c_bool: 'lag_is_slow', Lag: 'lag_of_now',
+                    c_int64: 'proxy_counts wire_session lag_end_ms net_now_ms', c_bool: 'is_poll lag_is_slow', Lag: 'lag_of_now',
                     None: 'proxy_hole proxy_heal proxy_cut zks_stop'}.items():
     for name in names.split():
         getattr(LIB, name).restype = kind
