@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "plain.h"
 
 static struct {
     struct sockaddr_un to;
@@ -39,8 +40,9 @@ static void take_address(const char *name)
 /* That of another process may have been inherited. */
 static void take_watchdog(const char *usec, const char *pid)
 {
-    if (usec && (!pid || strtoll(pid, NULL, 10) == getpid()))
-        manager.watchdog_ns = strtoll(usec, NULL, 10) * 1000;
+    int64_t us = usec && (!pid || strtoll(pid, NULL, 10) == getpid()) ? strtoll(usec, NULL, 10) : 0;
+    if (us < INT64_MAX / 1000) /* else it is for ever */
+        manager.watchdog_ns = us * 1000;
 }
 
 /* A child of a service that started zklock for a purpose of its own must not say that the service
@@ -67,17 +69,40 @@ bool notify_is_on(void)
     return manager.to_size != 0;
 }
 
-void notify(const char *variable, const char *sentence)
+/* False: it could not be sent now. The sentence may have text of others in it. */
+static bool tell(const char *variables, const char *sentence)
 {
-    char text[1500];
-    int fd = notify_is_on() ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
-    if (fd < 0)
-        return;
-    snprintf(text, sizeof text, "%s%s%s", variable, sentence ? "\nSTATUS=" : "",
-             sentence ? sentence : "");
-    sendto(fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&manager.to,
-           manager.to_size);
-    close(fd);
+    enum { SENTENCE_SIZE = 1300 };
+    char cut[SENTENCE_SIZE], status[PLAIN_TIMES * SENTENCE_SIZE];
+    char text[sizeof status + 100];
+    if (!notify_is_on())
+        return true;
+    snprintf(cut, sizeof cut, "%s", sentence ? sentence : "");
+    plain(status, cut);
+    snprintf(text, sizeof text, "%s%s%s", variables, sentence ? "\nSTATUS=" : "", status);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ssize_t sent = sendto(fd, text, strlen(text), MSG_NOSIGNAL,
+                          (const struct sockaddr *)&manager.to, manager.to_size);
+    if (fd >= 0)
+        close(fd);
+    return sent >= 0;
+}
+
+void notify_waits(const char *sentence)
+{
+    tell("EXTEND_TIMEOUT_USEC=30000000", sentence);
+}
+
+bool notify_ready(const char *sentence)
+{
+    return tell("READY=1", sentence);
+}
+
+/* A release may take as long as a session, and nothing is proved meanwhile. */
+void notify_stops(const char *sentence)
+{
+    tell("STOPPING=1\nWATCHDOG_USEC=0", sentence);
+    manager.watchdog_ns = 0;
 }
 
 int64_t notify_proved(int64_t end_ns)
@@ -86,7 +111,7 @@ int64_t notify_proved(int64_t end_ns)
     if (!notify_is_on() || pause_ns <= 0)
         return INT64_MAX;
     if (end_ns > now && now - manager.told_ns >= pause_ns) {
-        notify("WATCHDOG=1", NULL);
+        tell("WATCHDOG=1", NULL);
         manager.told_ns = now;
     }
     return pause_ns / MS_NS;

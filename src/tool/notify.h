@@ -12,9 +12,13 @@
 void notify_open(void);
 /* Is there a manager? */
 bool notify_is_on(void);
-/* Send a variable, as "READY=1", and the sentence, a line, as STATUS, if it is not NULL. Without a
- * manager, or if it reads nothing now, nothing is sent. Never waits. */
-void notify(const char *variable, const char *sentence);
+/* Each of these sends the sentence, too, as the service's status, if it is not NULL, and waits for
+ * nothing. The service waits: its start may take half a minute longer from now on. */
+void notify_waits(const char *sentence);
+/* It is ready. False: the manager has no room for that now, and must be told again. */
+bool notify_ready(const char *sentence);
+/* It stops, which no watchdog watches. */
+void notify_stops(const char *sentence);
 /* The lock is proved until end_ns of CLOCK_BOOTTIME, or not any more (0): tell the watchdog, if it
  * is time to. Returns in how many ms at most it must be called again. */
 int64_t notify_proved(int64_t end_ns);

@@ -41,7 +41,7 @@ struct run {
     struct zkl_cancel *cancel;
     struct signals signals;
     int64_t reported_ns;
-    bool reported_lost, reported_revoked, unproved, started;
+    bool reported_lost, reported_revoked, unproved, started, told_ready;
     struct report gone; /* the guard's last one, once the command has ended */
     int killed_by;      /* the signal, or 0 */
 };
@@ -125,11 +125,10 @@ static bool on_report(struct run *run, const struct report *report)
         return false;
     case REPORT_ENDING:
         say("%s: zklock ends the command", why(report->ending));
-        notify("STOPPING=1", why(report->ending));
+        notify_stops(why(report->ending));
         return false;
     case REPORT_GONE:
-        notify("STOPPING=1",
-               report->ending == ENDING_BY_ITSELF ? "the command has ended" : why(report->ending));
+        notify_stops(report->ending == ENDING_BY_ITSELF ? "the command has ended" : NULL);
         run->unproved = report->ending != ENDING_BY_ITSELF;
         run->gone = *report;
         return true;
@@ -162,6 +161,7 @@ static int watch(struct run *run)
     bool over = false;
     int rc = 0;
     while (!over) {
+        run->told_ready = run->told_ready || notify_ready("the lock is held");
         int timeout_ms = job_pass_ms(&run->job, report_window(run));
         struct pollfd from[] = {{.fd = run->job.socket, .events = POLLIN},
                                 {.fd = run->signals.passed_on, .events = POLLIN},
@@ -268,6 +268,7 @@ static bool guard_is_gone(struct run *run)
 static int report_first_window(struct run *run)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(&run->claim);
+    notify_waits(NULL);
     for (report_window(run); run->reported_ns == 0; report_window(run)) {
         if (atomic_load(&run->claim.lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
@@ -306,7 +307,6 @@ static int run_command_under_lock(struct run *run)
         return EXIT_CONFLICT; /* not what is seen: a signal is */
     }
     job_go(&run->job, variables);
-    notify("READY=1", "the lock is held");
     run->started = true;
     if (stop)
         job_signal(&run->job, SIGTSTP);
@@ -352,6 +352,7 @@ static int run_recorded(struct run *run)
                             .retry_failed = run->options.retry_failed,
                             .verbose = run->options.verbose,
                             .cancel = run->cancel};
+    notify_waits(NULL);
     int rc = record_begin(&record);
     signals_hold_back(true);
     if (rc != 0)
@@ -420,6 +421,7 @@ static int run_under_lock(int argc, char **argv)
     signals_survive_failed_writes();
     int rc = run_options_parse(&run.options, argc, argv);
     notify_open();
+    notify_waits(NULL);
     if (rc == 0)
         rc = job_start(&run.job, run.options.command);
     if (rc != 0)

@@ -26,9 +26,6 @@ enum {
     WELL_MS = 5000,
 };
 
-/* A start that takes so long from now on is no failure yet, in us. */
-static const char LONGER[] = "EXTEND_TIMEOUT_USEC=30000000";
-
 /* Where the state stays, an event is about the server, but for a session that ended before it began.
  */
 void standing_log(const struct zkl_log_event *event, void *unused)
@@ -84,7 +81,7 @@ static void tell_place(const struct claim *claim, const struct seen *r, bool say
              in_line(r->place.before, line));
     if (says)
         say("%s", text);
-    notify(LONGER, text);
+    notify_waits(text);
 }
 
 static bool is_same(const struct seen *a, const struct seen *b)
@@ -120,7 +117,7 @@ static void *report(void *arg)
     while (poll(&over, 1, LOOK_MS) <= 0) {
         if (zkl_now_ns() - well_ns >= WELL_MS * MS_NS) {
             well_ns = zkl_now_ns();
-            notify(LONGER, NULL);
+            notify_waits(NULL);
         }
         look(s, &seen, &reported);
     }
