@@ -31,6 +31,8 @@ static void finish(struct job *job)
         ended(rc, job);
 }
 
+static void begin(struct job *job);
+
 static void granted(int code, void *arg)
 {
     struct job *job = (struct job *)arg;
@@ -40,10 +42,21 @@ static void granted(int code, void *arg)
                zkl_mutex_check(mutex, 100) ? zkl_error_detail() : "works");
     zkl_owner_use(before);
     works = code == 0 && job == jobs; /* until run_loop ends it */
+    for (int i = 1; job == jobs && i < JOBS; i++)
+        begin(&jobs[i]);
     if (code != 0)
         ended(code, job);
     else if (!works)
         finish(job);
+}
+
+static void begin(struct job *job)
+{
+    if (zkl_owner_new(&job->owner) ||
+        zkl_mutex_acquire_async(job->owner, mutex, NULL, NULL, granted, job, &job->op)) {
+        wrong++;
+        left--; /* no callback comes */
+    }
 }
 
 static int run_loop(struct zkl_client *client)
@@ -68,10 +81,7 @@ int main(int argc, char **argv)
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&mutex, client, "/zklock/examples/event_loop", NULL))
         return fprintf(stderr, "HOST:PORT, or ZKLOCK_SERVERS: %s\n", zkl_error_detail()) > 0;
-    for (int i = 0; i < JOBS; i++)
-        wrong += zkl_owner_new(&jobs[i].owner) ||
-                 zkl_mutex_acquire_async(jobs[i].owner, mutex, NULL, NULL, granted, &jobs[i],
-                                         &jobs[i].op);
+    begin(&jobs[0]);
     wrong += run_loop(client);
     for (int i = 0; i < JOBS; i++)
         wrong += zkl_owner_free(jobs[i].owner) != 0;
