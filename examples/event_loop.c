@@ -31,8 +31,6 @@ static void finish(struct job *job)
         ended(rc, job);
 }
 
-static void begin(struct job *job);
-
 static void granted(int code, void *arg)
 {
     struct job *job = (struct job *)arg;
@@ -42,21 +40,10 @@ static void granted(int code, void *arg)
                zkl_mutex_check(mutex, 100) ? zkl_error_detail() : "works");
     zkl_owner_use(before);
     works = code == 0 && job == jobs; /* until run_loop ends it */
-    for (int i = 1; job == jobs && i < JOBS; i++)
-        begin(&jobs[i]);
     if (code != 0)
         ended(code, job);
     else if (!works)
         finish(job);
-}
-
-static void begin(struct job *job)
-{
-    if (zkl_owner_new(&job->owner) ||
-        zkl_mutex_acquire_async(job->owner, mutex, NULL, NULL, granted, job, &job->op)) {
-        wrong++;
-        left--; /* no callback comes */
-    }
 }
 
 static int run_loop(struct zkl_client *client)
@@ -79,9 +66,12 @@ int main(int argc, char **argv)
     struct zkl_client *client;
     options.servers = argc > 1 ? argv[1] : getenv("ZKLOCK_SERVERS");
     if (zkl_client_open(&client, &options) ||
-        zkl_mutex_new(&mutex, client, "/zklock/examples/event_loop", NULL))
+        zkl_mutex_new(&mutex, client, "/zklock/examples/event_loop", NULL) ||
+        zkl_mutex_lock(mutex) || zkl_mutex_unlock(mutex)) /* makes the path */
         return fprintf(stderr, "HOST:PORT, or ZKLOCK_SERVERS: %s\n", zkl_error_detail()) > 0;
-    begin(&jobs[0]);
+    for (struct job *job = jobs; job < &jobs[JOBS]; job++)
+        wrong += zkl_owner_new(&job->owner) ||
+                 zkl_mutex_acquire_async(job->owner, mutex, NULL, NULL, granted, job, &job->op);
     wrong += run_loop(client);
     for (int i = 0; i < JOBS; i++)
         wrong += zkl_owner_free(jobs[i].owner) != 0;
