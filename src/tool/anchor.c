@@ -112,9 +112,6 @@ static void be_anchor(int socket, pid_t zklock, pid_t group, char **argv)
 
 /* --- zklock's side ------------------------------------------------------- */
 
-/* One that takes longer was stopped. */
-enum { READY_MS = 1000 };
-
 /* A killer that found the anchor before it has its name, or a signal that ended it, would make of
  * one signal to the command two, or none, so the anchor is waited for. */
 bool anchor_start(struct anchor *anchor, pid_t group, char **argv)
@@ -135,8 +132,8 @@ bool anchor_start(struct anchor *anchor, pid_t group, char **argv)
     close(sockets[1]);
     if (anchor->pid > 0) {
         setpgid(anchor->pid, group);
-        if (net_ready(anchor->socket, POLLIN, net_now_ms() + READY_MS))
-            recv(anchor->socket, &ready, sizeof ready, MSG_DONTWAIT);
+        if (net_ready(anchor->socket, POLLIN, net_now_ms() + ANCHOR_ANSWER_MS))
+            anchor_hear(anchor, &ready);
     }
     errno = error;
     return anchor->pid > 0;

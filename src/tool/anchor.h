@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* One that takes longer to say something was stopped or killed. */
+enum { ANCHOR_ANSWER_MS = 1000 };
+
 struct anchor {
     pid_t pid;
     int socket; /* -1: it has ended, or was never there */

@@ -19,9 +19,6 @@
 #include "say.h"
 #include "signals.h"
 
-/* How long the anchor may take to answer. */
-enum { ANSWER_MS = 1000 };
-
 /* --- start --------------------------------------------------------------- */
 
 static pid_t start_guard(const int sockets[2], const int go[2], char **argv)
@@ -163,7 +160,7 @@ void job_pass(struct job *job, int64_t began_ns)
     hear_anchor(job);
     if (due == 0 || due > now)
         return;
-    if (job->asked_ns ? now >= job->asked_ns + ANSWER_MS * MS_NS : !anchor_ask(&job->anchor))
+    if (job->asked_ns ? now >= job->asked_ns + ANCHOR_ANSWER_MS * MS_NS : !anchor_ask(&job->anchor))
         pass_until(job, now);
     else if (job->asked_ns == 0)
         job->asked_ns = now;
@@ -173,7 +170,7 @@ int job_pass_ms(const struct job *job, int timeout_ms)
 {
     int64_t next = passing_due_ns(&job->passing), look = passing_look_ns(&job->passing);
     if (next != 0 && job->asked_ns)
-        next = job->asked_ns + ANSWER_MS * MS_NS;
+        next = job->asked_ns + ANCHOR_ANSWER_MS * MS_NS;
     if (next == 0 || (look != 0 && look < next))
         next = look;
     if (next == 0)
