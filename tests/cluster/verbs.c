@@ -628,22 +628,29 @@ static void say_acquired(struct step *s)
     say(s, "%s %lld", zkl_error_name(rc) + strlen("ZKL_"), (long long)grant.window_ms);
 }
 
-/* The last one. */
-static void say_note(struct step *s)
+/* NULL: none. */
+static const struct note *last_note(struct notes *notes)
 {
-    struct notes *notes = &s->handle->notes;
     size_t n = noted(notes);
 
+    check_num(n, <=, NOTES_MAX);
+    return n > 0 ? &notes->list[n - 1] : NULL;
+}
+
+static void say_note(struct step *s)
+{
+    const struct note *note = last_note(&s->handle->notes);
+
     say(s, "%s", "none");
-    if (n > 0)
-        say(s, "%s %s", hold_states[notes->list[n - 1].state], reasons[notes->list[n - 1].reason]);
+    if (note)
+        say(s, "%s %s", hold_states[note->state], reasons[note->reason]);
 }
 
 static uint64_t noted_token(struct notes *notes)
 {
-    size_t n = noted(notes);
+    const struct note *note = last_note(notes);
 
-    return n > 0 ? notes->list[n - 1].token : 0;
+    return note ? note->token : 0;
 }
 
 /* What is behind the last '/', or '_', of the path of the hold's node. */
